@@ -104,6 +104,12 @@ def text(value: object) -> str:
     return value.strip()
 
 
+def email_address(value: object) -> str:
+    if not re.fullmatch(r"[^@\s,<>]+@[^@\s,<>]+\.[^@\s,.<>]+", text(value)):
+        raise ValueError(f"{value!r} is no e-mail address, such as on-call@example.com")
+    return text(value)
+
+
 def required(value: object) -> str:
     if not text(value):
         raise ValueError("must be set")
@@ -230,6 +236,11 @@ class Choices:
         "an owner sends more requests to the API (0: no limit); the stage lets ten times as many "
         "through, for all",
     )
+    email_sender: str = option(
+        "",
+        lambda value: text(value) and email_address(value),
+        "notifications go by e-mail, too: the address that Amazon SES sends them from",
+    )
     owner_requests_burst: int = option(40, WholeNumber(1, 500), "the same, at once after a pause")
     catch_up_per_minute: int = option(
         3000,
@@ -268,6 +279,7 @@ class Settings(Choices):
     Settings that are too long for an environment are in parameters below the path `parameters`.
     Tokens name `issuer` and `audience`; the gateway checks them, only the api tells of them.
     `api_url` is the API's address, for reports of runs' ends; of an emulator's only its path.
+    `console_url` is that of the console, "" without one.
     """
 
     jobs_table: str = field(metadata={"read": required})
@@ -291,6 +303,7 @@ class Settings(Choices):
     console_client_id: str = option("", text)
     sign_in_url: str = option("", text)
     api_url: str = option("", text)
+    console_url: str = option("", text)
 
     @classmethod
     def from_environment(

@@ -60,6 +60,7 @@ class Action(StrEnum):
     MESSAGE_MALFORMED = "message.malformed"
     MESSAGE_FAILED = "message.failed"
     SPANS_LOST = "spans.lost"
+    NOTIFYING_FAILED = "notifying.failed"
     TASK_LOG = "task.log"
 
 

@@ -22,6 +22,8 @@ from carillon.domain.calendar import Calendar
 from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Lane
 from carillon.domain.message import Message, decode
+from carillon.domain.notifying.notification import Notification
+from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
 from carillon.settings import Settings
 from carillon.stores.activity import ActivityStore
@@ -39,7 +41,9 @@ from carillon.stores.ports import (
     ADMISSION_ROWS,
     CALENDARS,
     IDEMPOTENCY_RECORDS,
+    NOTIFICATIONS,
     OPERATIONS,
+    WINDOWS,
     EventSink,
     JobStore,
     LaneQueue,
@@ -68,6 +72,8 @@ class Kit:
     admission_rows: VersionedRows[AdmissionRow]
     operations: VersionedRows[Operation]
     idempotency_records: VersionedRows[IdempotencyRecord]
+    notifications: VersionedRows[Notification]
+    windows: VersionedRows[Window]
     queue: LaneQueue
     events: EventSink
     is_threaded: bool
@@ -118,6 +124,8 @@ def memory_kit() -> Kit:
         admission_rows=MemoryVersionedRows(ADMISSION_ROWS),
         operations=MemoryVersionedRows(OPERATIONS),
         idempotency_records=MemoryVersionedRows(IDEMPOTENCY_RECORDS),
+        notifications=MemoryVersionedRows(NOTIFICATIONS),
+        windows=MemoryVersionedRows(WINDOWS),
         queue=queue,
         events=MemoryEvents(),
         is_threaded=True,
@@ -176,6 +184,8 @@ def _aws_kit(is_threaded: bool, wait: Callable[[float], None], has_expiry: bool 
         admission_rows=stores.admission_rows,
         operations=stores.operations,
         idempotency_records=stores.idempotency_records,
+        notifications=stores.notifications,
+        windows=stores.windows,
         queue=stores.queue,
         events=_events_on_a_bus(settings),
         is_threaded=is_threaded,

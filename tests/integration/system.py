@@ -8,13 +8,13 @@ from typing import Any
 from carillon.clock import Clock, SystemEntropy
 from carillon.domain.job import Generation, Job, segment_of
 from carillon.domain.message import Message
+from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.policies import CatchUp
 from carillon.domain.spec.names import job_id_of
-from carillon.domain.targets import Target
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Outcome, Success
-from carillon.services.activity import ActivityWriter, GatheredActivity
+from carillon.services.activity import Activity, ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
 from carillon.stores.dynamo import Stores
 from carillon.stores.memory import NoEvents
@@ -34,7 +34,7 @@ class CountingTargets:
         self.calls: dict[str, int] = {}
         self._lock = Lock()
 
-    def deliver(self, target: Target, call: Call) -> Outcome:
+    def deliver(self, target: Deliverable, call: Call) -> Outcome:
         with self._lock:
             self.calls[call.run_id] = self.calls.get(call.run_id, 0) + 1
         return Success(None)
@@ -116,7 +116,10 @@ class System:
                 admission_rows=self.stores.admission_rows,
                 operations=self.stores.operations,
                 records=self.stores.idempotency_records,
+                notifications=self.stores.notifications,
+                windows=self.stores.windows,
                 events=NoEvents(),
+                feed=Activity(self.stores.activity),
                 activity=GatheredActivity(
                     ActivityWriter(
                         self.stores.activity, self.clock, self.entropy, timedelta(days=7)

@@ -16,10 +16,10 @@ from carillon.domain.calendar import Calendar, CalendarUse
 from carillon.domain.execution.resuming import resume_message
 from carillon.domain.job import Generation, Job, Lane, Priority, fraction_of, segment_of
 from carillon.domain.message import Message
+from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.policies import CatchUp, OnComplete, RetryPolicy
 from carillon.domain.run import TRANSITIONS, Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import job_id_of
-from carillon.domain.targets import Target
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import HeldError
 from carillon.executor.batch import Report
@@ -35,7 +35,7 @@ from carillon.schedules import (
     parse_window,
     spread_seconds,
 )
-from carillon.services.activity import ActivityWriter, GatheredActivity
+from carillon.services.activity import Activity, ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
 from carillon.stores.memory.activity import MemoryActivityStore
 from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
@@ -45,7 +45,14 @@ from carillon.stores.memory.rows import (
 )
 from carillon.stores.memory.runs import MemoryRunStore
 from carillon.stores.memory.wheel import MemoryWheelStore
-from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, IDEMPOTENCY_RECORDS, OPERATIONS
+from carillon.stores.ports import (
+    ADMISSION_ROWS,
+    CALENDARS,
+    IDEMPOTENCY_RECORDS,
+    NOTIFICATIONS,
+    OPERATIONS,
+    WINDOWS,
+)
 from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
@@ -65,7 +72,7 @@ class RecordingTargets:
         self.calls: list[Call] = []
         self.behave: Callable[[Call], Outcome] = lambda call: Success("done")
 
-    def deliver(self, target: Target, call: Call) -> Outcome:
+    def deliver(self, target: Deliverable, call: Call) -> Outcome:
         self.calls.append(call)
         return self.behave(call)
 
@@ -95,6 +102,8 @@ class World:
         self.admission_rows = MemoryVersionedRows(ADMISSION_ROWS)
         self.operations = MemoryVersionedRows(OPERATIONS)
         self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)
+        self.notifications = MemoryVersionedRows(NOTIFICATIONS)
+        self.windows = MemoryVersionedRows(WINDOWS)
         self.events = MemoryEvents()
         self.queue = MemoryQueue(self.clock, visibility_timeout_seconds=6 * FUNCTION_SECONDS)
         self.indexer = Indexer(self.jobs, self.wheel, self.queue, self.clock, self.calendars)
@@ -118,9 +127,12 @@ class World:
             admission_rows=self.admission_rows,
             operations=self.operations,
             records=self.idempotency_records,
+            notifications=self.notifications,
+            windows=self.windows,
             events=self.events,
             activity=self.gathered,
-        )
+            feed=Activity(self.activity),
+        ).notifying()
         self.executor = Router(self.executor_ports)
         self.tick_ports = TickPorts(
             jobs=self.jobs,
@@ -252,6 +264,7 @@ class World:
                 with suppress(HeldError):
                     self.reports.append(self.executor.lane(one.body, ends_at))
                     self.queue.delete(one.receipt)
+            self.gathered.flush()
 
     def run_until(self, until: datetime, *, ticking: bool = True) -> None:
         """Let time pass to `until`, inclusive; without ticks if `ticking` is false."""

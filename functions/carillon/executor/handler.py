@@ -20,7 +20,7 @@ from carillon.executor.router import Router
 from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Targets
 from carillon.executor.tracing import create_tracer
-from carillon.services.activity import ActivityWriter, GatheredActivity
+from carillon.services.activity import Activity, ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores, read_parameters
@@ -44,6 +44,10 @@ def _on_store_failure(message: Message, error: StoreUnavailableError) -> None:
     telemetry.failure(Action.MESSAGE_FAILED, error, run_id=message.key.run_id)
 
 
+def _on_notifying_failure(error: Exception) -> None:
+    telemetry.failure(Action.NOTIFYING_FAILED, error)
+
+
 router = Router(
     ExecutorPorts(
         jobs=stores.jobs,
@@ -60,15 +64,19 @@ router = Router(
         admission_rows=stores.admission_rows,
         operations=stores.operations,
         records=stores.idempotency_records,
+        notifications=stores.notifications,
+        windows=stores.windows,
         events=events,
         activity=activity,
+        feed=Activity(stores.activity),
         queue_retention=timedelta(days=settings.queue_retention_days),
         owner_starts_per_minute=settings.owner_starts_per_minute,
         owner_concurrent_runs=settings.owner_concurrent_runs,
         slow_after_seconds=settings.slow_after_seconds,
         slow_lane_share=settings.slow_lane_share,
         api_url=settings.api_url,
-    ),
+        console_url=settings.console_url,
+    ).notifying(_on_notifying_failure),
     _on_store_failure,
 )
 

@@ -1,6 +1,7 @@
 """The ports of an executor."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -11,13 +12,17 @@ from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Job
 from carillon.domain.message import Message
+from carillon.domain.notifying.notification import Deliverable, Notification, notification_of
+from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
-from carillon.domain.targets import Target
-from carillon.executor.runs.lifecycle_events import LifecycleEvents
+from carillon.domain.run import RunKind
+from carillon.executor.notifying.notifier import Notifier
+from carillon.executor.runs.lifecycle_events import SILENT, LifecycleEvents, Listener
 from carillon.executor.targets import Call, Outcome
-from carillon.services.activity import ActivitySink
+from carillon.services.activity import Activity, ActivitySink
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
+from carillon.services.notices import Notices
 from carillon.stores.ports import (
     EventSink,
     JobStore,
@@ -27,11 +32,14 @@ from carillon.stores.ports import (
     WheelStore,
 )
 
+_SETTLED_SECONDS = 15
+"""A process lives at most so much longer than the longest limit of an attempt."""
+
 
 class Deliverer(Protocol):
     """The part of the targets that the protocol needs: `Targets`, or a stand-in for tests."""
 
-    def deliver(self, target: Target, call: Call) -> Outcome:
+    def deliver(self, target: Deliverable, call: Call) -> Outcome:
         """Call the target once; whatever it does is an outcome, never an exception."""
         ...
 
@@ -46,7 +54,8 @@ class ExecutorPorts:
     longer than `queue_retention` is given up. An attempt longer than `slow_after_seconds` is a
     slow one; of the places in lane slow an owner holds `slow_lane_share` at most. The limits of an
     owner, `owner_starts_per_minute` and `owner_concurrent_runs`, are none where they are 0. Targets
-    report the end of runs below `api_url`, which has no slash at its end.
+    report the end of runs below `api_url`, which has no slash at its end. Messages of notifications
+    link to `console_url`, if there is one.
     """
 
     jobs: JobStore
@@ -62,15 +71,20 @@ class ExecutorPorts:
     longest_timeout_seconds: int
     admission_rows: VersionedRows[AdmissionRow]
     operations: VersionedRows[Operation]
+    notifications: VersionedRows[Notification]
+    windows: VersionedRows[Window]
     records: VersionedRows[IdempotencyRecord]
     events: EventSink
     activity: ActivitySink
+    feed: Activity
     owner_starts_per_minute: int = 0
     owner_concurrent_runs: int = 0
     queue_retention: timedelta = timedelta(days=10)
     slow_after_seconds: int = 2
     slow_lane_share: int = 1
     api_url: str = ""
+    console_url: str = ""
+    notifier: Listener = SILENT
     timers: Timers = ThreadTimers()  # noqa: RUF009 - one for the process
 
     @property
@@ -79,12 +93,42 @@ class ExecutorPorts:
 
     @property
     def lifecycle(self) -> LifecycleEvents:
-        return LifecycleEvents(self.events, self.activity)
+        return LifecycleEvents(self.events, self.activity, self.notifier)
+
+    @property
+    def notices(self) -> Notices:
+        return Notices(self.records, self.queue, self.clock, self.run_lifetime)
+
+    @property
+    def settle(self) -> timedelta:
+        """So long after the end of a run everything that its executor records of it is there."""
+        return timedelta(seconds=self.longest_timeout_seconds + _SETTLED_SECONDS)
+
+    def notifying(
+        self, on_error: Callable[[Exception], None] = lambda error: None
+    ) -> "ExecutorPorts":
+        """With a listener that tells the owners' notifications; `on_error` gets what fails."""
+        notifier = Notifier(
+            self.notifications,
+            self.windows,
+            self.notices,
+            self.queue,
+            self.clock,
+            self.settle,
+            self.console_url,
+            on_error,
+        )
+        return replace(self, notifier=notifier)
 
     def claim_terms(self, now: datetime, lease_until: datetime) -> ClaimTerms:
         """The terms of a claim that is made now."""
         return ClaimTerms(self.entropy.new_id(now), lease_until, now + self.run_lifetime)
 
     def job_of(self, message: Message) -> Job | None:
-        """The row of the message's job as it is now; raises StoreUnavailableError."""
+        """The row of the message's job as it is now; of a delivery what its notification makes
+        one. Raises StoreUnavailableError."""
+        if message.key.kind is RunKind.NOTICE:
+            name = notification_of(message.key)
+            notification = self.notifications.get(message.key.owner, name)
+            return None if notification is None else notification.as_job()
         return self.jobs.get(message.key.owner, message.key.job_id)

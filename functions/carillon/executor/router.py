@@ -8,6 +8,7 @@ from carillon.domain.message import Message, decode
 from carillon.domain.run import RunKind
 from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.executor.batch import Report
+from carillon.executor.notifying.window_end import WindowEnd
 from carillon.executor.operations.steps import OperationWorker
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.missed_check import MissedRunCheck
@@ -33,6 +34,7 @@ class Router:
         self._missed_run_check = MissedRunCheck(ports)
         self._resuming = Resuming(ports)
         self._operations = OperationWorker(ports)
+        self._window_end = WindowEnd(ports)
         self._waiting = Waiting(ports)
         self._on_store_failure = on_store_failure
 
@@ -68,12 +70,14 @@ class Router:
                 return self._resuming.resume(message)
             case RunKind.OPERATION:
                 return self._operations.step(message, ends_at, alone=alone)
+            case RunKind.WINDOW:
+                return self._window_end.end(message)
             case _:
                 return self._runs.handle(message, ends_at, alone=alone)
 
     def handle_dead(self, message: Message, ends_at: datetime) -> Report:
-        """The same for a message of a dead-letter queue. Checks for missed runs and resumptions,
-        which call nobody, are made here."""
+        """The same for a message of a dead-letter queue. Checks for missed runs, resumptions and
+        ends of windows, which call nobody, are made here."""
         match message.key.kind:
             case RunKind.WATCH:
                 return self._missed_run_check.check(message)
@@ -81,5 +85,7 @@ class Router:
                 return self._resuming.resume(message)
             case RunKind.OPERATION:
                 return self._operations.step_dead(message)
+            case RunKind.WINDOW:
+                return self._window_end.end(message)
             case _:
                 return self._runs.handle_dead(message, ends_at)

@@ -21,6 +21,7 @@ from carillon.settings import (
     Choices,
     Read,
     WholeNumber,
+    email_address,
     listed,
     option,
     read_at,
@@ -113,12 +114,6 @@ def _role(value: object) -> str:
 def _refuse_other_than_topic(text: str) -> None:
     if not re.fullmatch(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}", text):
         raise ValueError(f"{text!r} is no standard topic: expected arn:aws:sns:REGION:ACCOUNT:NAME")
-
-
-def _email_address(text: str) -> str:
-    if not re.fullmatch(r"[^@\s,]+@[^@\s,]+\.[^@\s,.]+", text):
-        raise ValueError(f"{text!r} is no e-mail address, such as on-call@example.com")
-    return text
 
 
 def _switch(value: object) -> bool:
@@ -274,7 +269,7 @@ class Options(Choices):
     )
     cors_origins: tuple[str, ...] = option((), listed(_origin), "pages of other sites call the API")
     alarm_email: str = option(
-        "", _optional(_email_address), "somebody is to hear of alarms (docs/operate.md)"
+        "", _optional(email_address), "somebody is to hear of alarms (docs/operate.md)"
     )
     alarm_topic: str = option(
         "", _topic, "the same, by an SNS topic: its ARN, or in an app of your own the topic"

@@ -51,6 +51,7 @@ FUNCTION_SERVICES = frozenset(
         "lambda",
         "s3",
         "secretsmanager",
+        "sesv2",
         "sns",
         "sqs",
         "ssm",

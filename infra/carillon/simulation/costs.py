@@ -243,6 +243,9 @@ _READS: dict[tuple[str, str], Rows] = {
     ("operations", "get"): _answered,
     ("idempotency_records", "get"): _answered,
     ("operations", "list"): _page,
+    ("notifications", "get"): _answered,
+    ("notifications", "list"): _page,
+    ("windows", "get"): _answered,
 }
 _WRITES: dict[tuple[str, str], Rows] = {
     ("jobs", "create"): _given,
@@ -262,4 +265,5 @@ _WRITES: dict[tuple[str, str], Rows] = {
     ("admission_rows", "put"): _given,
     ("operations", "put"): _given,
     ("idempotency_records", "put"): _given,
+    ("windows", "put"): _given,
 }

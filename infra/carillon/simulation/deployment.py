@@ -12,7 +12,7 @@ from carillon.errors import CarillonError
 from carillon.executor.batch import BATCH_SIZE, Report, in_waves
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
-from carillon.services.activity import ActivityWriter
+from carillon.services.activity import Activity, ActivityWriter
 from carillon.services.indexer import Indexer
 from carillon.settings import TASK_RESERVE_SECONDS
 from carillon.simulation.faults import Draws, Fault, Faults
@@ -152,14 +152,17 @@ class Deployment:
             admission_rows=ports.admission_rows,
             operations=ports.operations,
             records=ports.idempotency_records,
+            notifications=ports.notifications,
+            windows=ports.windows,
             events=ports.events,
             activity=self.activity,
+            feed=Activity(ports.activity),
             owner_starts_per_minute=options.owner_starts_per_minute,
             owner_concurrent_runs=options.owner_concurrent_runs,
             slow_after_seconds=options.slow_after_seconds,
             slow_lane_share=options.slow_lane_share,
             timers=LoopTimers(self.loop),
-        )
+        ).notifying()
 
     def start(self) -> None:
         """Let the clock rule invoke the tick from the next whole minute on, each minute."""

@@ -14,8 +14,8 @@ from carillon.api.http.requests import Precondition
 from carillon.clock import utc_text
 from carillon.domain.calendar import shifts
 from carillon.domain.job import Job, JobState
+from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.run import RunError, RunKind
-from carillon.domain.targets import Target
 from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
 from carillon.executor.targets import Call, Failure, Success
 from carillon.manifest.manifest import ManifestRefusedError, Path
@@ -234,7 +234,7 @@ class Simulation:
         if errors:
             raise ManifestRefusedError(errors)
 
-    def _behave(self, target: Target, call: Call, draws: Draws) -> Behaviour:
+    def _behave(self, target: Deliverable, call: Call, draws: Draws) -> Behaviour:
         profile = self._definitions[call.job_id].profile
         if f"_{RunKind.CALLBACK}-" in call.run_id:
             profile = BehaviourProfile()  # it has a target of its own

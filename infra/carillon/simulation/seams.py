@@ -25,7 +25,9 @@ from carillon.stores.ports import (
     ADMISSION_ROWS,
     CALENDARS,
     IDEMPOTENCY_RECORDS,
+    NOTIFICATIONS,
     OPERATIONS,
+    WINDOWS,
     Stores,
     check_delays,
 )
@@ -37,6 +39,7 @@ EVENTUAL = {
     "calendars": frozenset({"list"}),
     "runs": frozenset({"list", "dead_letters"}),
     "operations": frozenset({"list"}),
+    "notifications": frozenset({"list"}),
 }
 """By port, the reads that its docstrings allow to be behind: all others are consistent."""
 
@@ -299,6 +302,8 @@ class MemoryRows:
         self.admission_rows = MemoryVersionedRows(ADMISSION_ROWS)
         self.operations = MemoryVersionedRows(OPERATIONS)
         self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)
+        self.notifications = MemoryVersionedRows(NOTIFICATIONS)
+        self.windows = MemoryVersionedRows(WINDOWS)
 
 
 class SimulatedStores(MemoryRows):

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from carillon.domain.execution.stopping import STOPPED
+from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.run import RunError
-from carillon.domain.targets import Target
 from carillon.executor.deadlines import POLL_SECONDS
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.simulation.faults import Draws, Fault
@@ -38,11 +38,11 @@ class TargetCall:
     outcome: Outcome | None = None
 
 
-Behave = Callable[[Target, Call, Draws], Behaviour]
+Behave = Callable[[Deliverable, Call, Draws], Behaviour]
 """The behaviour of a target where no fault strikes."""
 
 
-def prompt(target: Target, call: Call, draws: Draws) -> Behaviour:
+def prompt(target: Deliverable, call: Call, draws: Draws) -> Behaviour:
     """Every call succeeds within 50 ms."""
     return Behaviour(draws.fraction() * 0.05, Success(None))
 
@@ -57,7 +57,7 @@ class SimulatedTargets:
         self._behave = behave
         self._on_call = on_call
 
-    def deliver(self, target: Target, call: Call) -> Outcome:
+    def deliver(self, target: Deliverable, call: Call) -> Outcome:
         loop, task = self._loop, self._loop.current
         if call.stopped.is_set():  # before it has begun
             return Failure(STOPPED)
@@ -87,7 +87,7 @@ class SimulatedTargets:
             loop.sleep(min((until_us - loop.us) / 1_000_000, longest_seconds))
         return call.stopped.is_set()
 
-    def _behaviour(self, target: Target, call: Call, where: str) -> Behaviour:
+    def _behaviour(self, target: Deliverable, call: Call, where: str) -> Behaviour:
         chaos, us = self._loop.chaos, self._loop.us
         draws = Draws(chaos.seed, where)
         usual = self._behave(target, call, draws)

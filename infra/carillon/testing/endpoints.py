@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 import pytest
 from greenlet import GreenletExit
 
+from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.run import RunError, RunKey, RunKind
-from carillon.domain.targets import AnyTarget, TaskTarget, WebhookTarget
+from carillon.domain.targets import TaskTarget, WebhookTarget
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.executor.targets.task import outcome_of, request_of
 from carillon.executor.targets.webhook_answers import Answer, judge
@@ -64,7 +65,7 @@ class Endpoints:
         outcome = None if error == "timeout" else Behaviour(0, _failure_of(error), is_done=False)
         self._failures[job_id].extend([outcome] * times)
 
-    def behave(self, target: AnyTarget, call: Call, draws: Draws) -> Behaviour:
+    def behave(self, target: Deliverable, call: Call, draws: Draws) -> Behaviour:
         kind = RunKey.from_run_id(call.owner, call.run_id).kind
         failures = self._failures[call.job_id]
         if failures and kind is not RunKind.CALLBACK:

@@ -19,6 +19,8 @@ class RunKind(StrEnum):
     reports."""
     AFTER = "after"
     """Started by the end of another job's run, which `request_id` names."""
+    NOTICE = "notice"
+    """A delivery of a notification, which `request_id` names; of no job's."""
     MISSED = "missed"
     """Not a run: one skip row that covers the occurrences which a catch-up skipped."""
     WATCH = "watch"
@@ -27,9 +29,13 @@ class RunKind(StrEnum):
     """Not a run: a message that does the next step of an operation."""
     RESUME = "resume"
     """Not a run: a message that resumes a job at the end of its pause, which `request_id` names."""
+    WINDOW = "window"
+    """Not a run: a message that does the next step of a notification's window."""
 
 
-NO_RUNS = frozenset({RunKind.MISSED, RunKind.WATCH, RunKind.OPERATION, RunKind.RESUME})
+NO_RUNS = frozenset(
+    {RunKind.MISSED, RunKind.WATCH, RunKind.OPERATION, RunKind.RESUME, RunKind.WINDOW}
+)
 """The kinds that are no runs."""
 
 

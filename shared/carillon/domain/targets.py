@@ -46,24 +46,24 @@ def _with_required_type(schema: dict[str, Any]) -> None:
         del schema["properties"]["type"]["default"]
 
 
-class _Spec(BaseModel):
+class Spec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_with_required_type)
 
 
-class _Completable(_Spec):
+class _Completable(Spec):
     """A target whose runs may end later than its call, by a report."""
 
     type: str = ""
     completion: CompletionSpec | None = None
 
 
-class SecretReference(_Spec):
+class SecretReference(Spec):
     """The text of a secret of the job's owner in Secrets Manager."""
 
     secret: SecretName
 
 
-class ParameterReference(_Spec):
+class ParameterReference(Spec):
     """The text of a parameter of the job's owner in SSM, decrypted."""
 
     parameter: SecretName
@@ -100,7 +100,7 @@ HeaderValue = Annotated[
 ]
 
 
-class TaskTarget(_Spec):
+class TaskTarget(Spec):
     """A Python function registered with `@task` in one of the deployment's task modules."""
 
     completion: ClassVar[None] = None

@@ -20,6 +20,8 @@ from carillon.domain.events import Event
 from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Job, Successor
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.notifying.notification import Notification
+from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey
 from carillon.domain.spec.job_summary import JobSummary
@@ -176,6 +178,8 @@ CALENDARS = RowKind("calendar", Calendar, "name")
 ADMISSION_ROWS = RowKind("admission", AdmissionRow, "name", any_text=True)
 IDEMPOTENCY_RECORDS = RowKind("idempotency", IdempotencyRecord, "key")
 OPERATIONS = RowKind("operation", Operation, "operation_id", newest_first=True)
+NOTIFICATIONS = RowKind("notification", Notification, "name")
+WINDOWS = RowKind("window", Window, "name")
 
 
 class VersionedRows(Protocol[Row]):
@@ -385,6 +389,8 @@ class Stores:
     admission_rows: VersionedRows[AdmissionRow]
     operations: VersionedRows[Operation]
     idempotency_records: VersionedRows[IdempotencyRecord]
+    notifications: VersionedRows[Notification]
+    windows: VersionedRows[Window]
     events: EventSink
     skew_seconds: Callable[[], float | None]
     """This machine's clock minus the database's, as last seen; None before the first answer."""

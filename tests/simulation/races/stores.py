@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from carillon.domain.message import Message, decode, encode
-from carillon.domain.targets import Target
+from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.wheel.delaying import whole_delay
 from carillon.executor.targets import Call, Outcome
 from carillon.simulation.deployment import Deployment
@@ -21,12 +21,15 @@ from carillon.stores.ports import (
     ADMISSION_ROWS,
     CALENDARS,
     IDEMPOTENCY_RECORDS,
+    NOTIFICATIONS,
     OPERATIONS,
+    WINDOWS,
     check_delays,
 )
 
 PORTS = (
     *("jobs", "calendars", "wheel", "runs", "admission_rows", "operations", "idempotency_records"),
+    *("notifications", "windows"),
     *("events", "queue", "targets"),
 )
 FUNCTION_SECONDS = 20
@@ -103,7 +106,7 @@ class LoggedTargets:
         self.calls: list[Delivered] = list(content)
         self._now, self._actor, self._behave = now, actor, behave
 
-    def deliver(self, target: Target, call: Call) -> Outcome:
+    def deliver(self, target: Deliverable, call: Call) -> Outcome:
         is_early = self._now < (call.effective_at or call.fire_at)
         self.calls.append(Delivered(call.run_id, call.attempt, self._actor, self._now, is_early))
         return self._behave(call)
@@ -137,6 +140,8 @@ _EMPTY: dict[str, Callable[[], Any]] = {
     "admission_rows": lambda: MemoryVersionedRows(ADMISSION_ROWS),
     "operations": lambda: MemoryVersionedRows(OPERATIONS),
     "idempotency_records": lambda: MemoryVersionedRows(IDEMPOTENCY_RECORDS),
+    "notifications": lambda: MemoryVersionedRows(NOTIFICATIONS),
+    "windows": lambda: MemoryVersionedRows(WINDOWS),
     "events": MemoryEvents,
 }
 

@@ -8,9 +8,9 @@ from functools import partial
 
 from carillon.audit.evidence import Violation
 from carillon.domain.message import Message
+from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.operation import OperationState
 from carillon.domain.run import FINAL, RunError
-from carillon.domain.targets import Target
 from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.errors import MalformedMessageError
 from carillon.executor.targets import Call, Failure, Success
@@ -238,10 +238,10 @@ def _weigh_each_minute(deployment: Deployment, recorder: Recorder) -> None:
     loop.later(loop.us + _MINUTE_US, weigh)
 
 
-def _behaviour_of(scenario: Scenario) -> Callable[[Target, Call, Draws], Behaviour]:
+def _behaviour_of(scenario: Scenario) -> Callable[[Deliverable, Call, Draws], Behaviour]:
     plans = {job.job_id: job for job in scenario.plans}
 
-    def behave(target: Target, call: Call, draws: Draws) -> Behaviour:
+    def behave(target: Deliverable, call: Call, draws: Draws) -> Behaviour:
         plan = plans[call.job_id]
         seconds = draws.fraction() * plan.seconds
         if draws.fraction() < plan.failures:

@@ -17,6 +17,8 @@ from carillon.clock import ManualClock, SeededEntropy
 from carillon.domain.calendar import Calendar
 from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Lane
+from carillon.domain.notifying.notification import Notification
+from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
 from carillon.settings import Settings
 from carillon.stores.memory import (
@@ -28,7 +30,15 @@ from carillon.stores.memory import (
     MemoryVersionedRows,
     MemoryWheelStore,
 )
-from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, IDEMPOTENCY_RECORDS, OPERATIONS, Stores
+from carillon.stores.ports import (
+    ADMISSION_ROWS,
+    CALENDARS,
+    IDEMPOTENCY_RECORDS,
+    NOTIFICATIONS,
+    OPERATIONS,
+    WINDOWS,
+    Stores,
+)
 from carillon.telemetry import Telemetry
 from tests.unit.api.gateway import STRANGER, USUAL_NAMES, Client, Json
 
@@ -69,6 +79,8 @@ class World:
     queue: MemoryQueue
     operations: MemoryVersionedRows[Operation]
     idempotency_records: MemoryVersionedRows[IdempotencyRecord]
+    notifications: MemoryVersionedRows[Notification]
+    windows: MemoryVersionedRows[Window]
     events: MemoryEvents
     clock: ManualClock
     log: StringIO
@@ -90,6 +102,8 @@ class World:
             "queue": self.queue,
             "operations": self.operations,
             "idempotency_records": self.idempotency_records,
+            "notifications": self.notifications,
+            "windows": self.windows,
             "admission_rows": MemoryVersionedRows(ADMISSION_ROWS),
             "events": self.events,
             "skew_seconds": lambda: None,
@@ -115,6 +129,8 @@ def new_world(now: datetime = NOW) -> World:
         queue=MemoryQueue(clock),
         operations=MemoryVersionedRows(OPERATIONS),
         idempotency_records=MemoryVersionedRows(IDEMPOTENCY_RECORDS),
+        notifications=MemoryVersionedRows(NOTIFICATIONS),
+        windows=MemoryVersionedRows(WINDOWS),
         events=MemoryEvents(),
         clock=clock,
         log=StringIO(),

@@ -41,6 +41,8 @@ def stores_of(world: World) -> Stores:
         admission_rows=world.admission_rows,
         operations=world.operations,
         idempotency_records=world.idempotency_records,
+        notifications=world.notifications,
+        windows=world.windows,
         events=NoEvents(),
         skew_seconds=lambda: None,
     )

@@ -8,9 +8,10 @@ import pytest
 from carillon.domain.events import EventType
 from carillon.domain.job import Job
 from carillon.domain.message import Message
+from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.policies import Concurrency, Overlap, Rate, RetryPolicy
 from carillon.domain.run import Run, RunError, RunStatus
-from carillon.domain.targets import Target, TaskTarget
+from carillon.domain.targets import TaskTarget
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
@@ -21,10 +22,10 @@ class NotingTargets:
     """Notes each target with its call."""
 
     def __init__(self) -> None:
-        self.called: list[tuple[Target, Call]] = []
+        self.called: list[tuple[Deliverable, Call]] = []
         self.outcome: Outcome = Success("done")
 
-    def deliver(self, target: Target, call: Call) -> Outcome:
+    def deliver(self, target: Deliverable, call: Call) -> Outcome:
         self.called.append((target, call))
         return self.outcome
 

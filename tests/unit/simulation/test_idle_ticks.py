@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from carillon.api.http.requests import Precondition
+from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.run import Run, RunError
-from carillon.domain.targets import Target
 from carillon.executor.targets import Call, Failure, Success
 from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.faults import Draws, Faults
@@ -28,7 +28,7 @@ JOBS: dict[str, dict[str, Any]] = {
 }
 
 
-def behave(target: Target, call: Call, draws: Draws) -> Behaviour:
+def behave(target: Deliverable, call: Call, draws: Draws) -> Behaviour:
     """Every first attempt of two jobs fails."""
     if call.job_name in ("spread", "missed") and call.attempt == 1:
         return Behaviour(1, Failure(RunError("failed", "as asked")), is_done=False)

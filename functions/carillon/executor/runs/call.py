@@ -14,8 +14,10 @@ from carillon.domain.execution.stopping import LOOK_SECONDS
 from carillon.domain.execution.successors import PREDECESSOR_GONE
 from carillon.domain.idempotency import record_key_of_run
 from carillon.domain.job import Job
-from carillon.domain.run import Completion, Run, RunKind
-from carillon.domain.targets import Target, WebhookTarget
+from carillon.domain.notifying.channels import delivered_by
+from carillon.domain.notifying.notification import Deliverable, notification_of
+from carillon.domain.run import Completion, Run, RunKey, RunKind
+from carillon.domain.targets import WebhookTarget
 from carillon.domain.templates import TemplateValues, render_payload
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
@@ -28,7 +30,7 @@ class PreparedCall:
     """A target and the payload that it gets, compact JSON text. Of an attempt that may end by a
     report: the terms, and where the report goes."""
 
-    target: Target
+    target: Deliverable
     payload: str
     completion: Completion | None = None
     report_to: ReportTo | None = field(default=None, repr=False)
@@ -76,6 +78,8 @@ def prepare_call(ports: ExecutorPorts, run: Run, context: RunContext) -> Prepare
     Raises StoreUnavailableError.
     """
     job = context.job
+    if run.key.kind is RunKind.NOTICE:
+        return _prepare_notice(ports, run.key)
     if run.key.kind is RunKind.CALLBACK:
         told = ports.runs.get(run.key.called_back)
         target = None if told is None else callback_target(job, told)
@@ -104,6 +108,15 @@ def prepare_call(ports: ExecutorPorts, run: Run, context: RunContext) -> Prepare
         after=context.before,
     )
     return PreparedCall(job.spec.target, render_payload(payload, values))
+
+
+def _prepare_notice(ports: ExecutorPorts, key: RunKey) -> PreparedCall | Skip:
+    notification = ports.notifications.get(key.owner, notification_of(key))
+    notice = ports.notices.get(key)
+    if notification is None or notice is None:
+        lost = "its notification" if notification is None else "what it was to say"
+        return Skip(SkipReason.CHANGED, f"{lost} is gone")
+    return PreparedCall(*delivered_by(notification.channel, notice))
 
 
 class StopWatch:

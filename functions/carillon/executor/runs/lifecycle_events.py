@@ -8,34 +8,58 @@ id.
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from threading import Lock
+from typing import Protocol
 
 from carillon.domain.activity.results import results_of
 from carillon.domain.callbacks import job_event, lane_event, run_data
 from carillon.domain.events import Event, EventType
 from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.job import Job, Slow
-from carillon.domain.run import AttemptRecord, DeadReason, Run, RunStatus
+from carillon.domain.run import DEAD_LETTER, AttemptRecord, DeadReason, Run, RunStatus
 from carillon.services.activity import ActivitySink
 from carillon.stores.ports import EventSink
 
 
-class LifecycleEvents:
-    """Publishes the events of runs and jobs that each job has chosen, and adds the end of every
-    attempt to the activity feed. Raises nothing."""
+class Listener(Protocol):
+    """Hears of what goes wrong with a job, whatever events the job has chosen."""
 
-    def __init__(self, events: EventSink, activity: ActivitySink) -> None:
+    def heard(self, job: Job, event: Event) -> None:
+        """Raises nothing: a run must not fail for a message's sake."""
+        ...
+
+
+class Silent:
+    """Listener of nothing."""
+
+    def heard(self, job: Job, event: Event) -> None:
+        pass
+
+
+SILENT = Silent()
+
+
+class LifecycleEvents:
+    """Publishes the events of runs and jobs that each job has chosen, adds the end of every attempt
+    to the activity feed, and has a listener hear of all but good runs. Raises nothing."""
+
+    def __init__(
+        self, events: EventSink, activity: ActivitySink, listener: Listener = SILENT
+    ) -> None:
         self._events = events
         self._activity = activity
+        self._listener = listener
 
     def started(self, run: Run, job: Job, at: datetime) -> None:
         """An attempt of a claimed run begins at `at`; to be called before its target is."""
-        self._tell(job, started(run, job, at))
+        if job.spec.events:
+            self._tell(job, started(run, job, at))
 
     def ended(self, run: Run, job: Job) -> None:
         """An attempt has ended, or the run (or a span of them) was skipped: by the row as it was
         put."""
         self._activity.add(results_of(run, job))
-        self._tell(job, ended(run, job))
+        if job.spec.events or run.status in DEAD_LETTER:
+            self._tell(job, ended(run, job))
 
     def buried(self, run: Run) -> None:
         """The run was given up, and its job could not be read."""
@@ -63,11 +87,12 @@ class LifecycleEvents:
         self._tell(job, [lane_event(EventType.JOB_RECOVERED, job, at)])
 
     def _tell(self, job: Job, events: Iterable[Event]) -> None:
-        if not job.spec.events:
-            return
-        chosen = [event for event in events if event.type in job.spec.events]
+        told = list(events)
+        chosen = [event for event in told if event.type in job.spec.events]
         if chosen:
             self._events.emit(chosen)
+        for event in told:
+            self._listener.heard(job, event)
 
 
 class BufferedEvents:

@@ -5,8 +5,9 @@ from importlib import import_module
 from threading import Lock
 
 from carillon.clock import Clock
+from carillon.domain.notifying.notification import Deliverable, EmailChannel, SlackChannel
 from carillon.domain.run import RunError, one_line
-from carillon.domain.targets import AnyTarget, arns_called
+from carillon.domain.targets import arns_called
 from carillon.domain.tracing import TraceContext
 from carillon.executor.targets.call import Call, Caller, Failure, Outcome, ReportTo, Success
 from carillon.executor.task_process.wire import exception_line
@@ -17,8 +18,10 @@ __all__ = ["Call", "Failure", "Outcome", "ReportTo", "Success", "Targets"]
 _FACTORIES = {
     "batch": "containers:create_batch",
     "ecs": "containers:create_ecs",
+    "email": "channels:create_email",
     "eventbridge": "aws_services:create_eventbridge",
     "lambda": "aws_services:create_lambda",
+    "slack": "channels:create_slack",
     "sns": "aws_services:create_sns",
     "sqs": "aws_services:create_sqs",
     "stepfunctions": "aws_services:create_stepfunctions",
@@ -37,12 +40,13 @@ class Targets:
         self._callers: dict[str, Caller] = {}
         self._lock = Lock()
 
-    def deliver(self, target: AnyTarget, call: Call) -> Outcome:
+    def deliver(self, target: Deliverable, call: Call) -> Outcome:
         """Call the target, for at most the call's limit; raises nothing for what it does.
 
         `not_allowed`, for good, is what the deployment no longer allows: its list may shrink.
         """
-        for arn in arns_called(target).values():
+        arns = {} if isinstance(target, SlackChannel | EmailChannel) else arns_called(target)
+        for arn in arns.values():
             if self._settings.allows_target(arn):
                 continue
             message = f"{arn} is not allowed in this deployment (`target_arns` in the CDK context)"

@@ -82,10 +82,11 @@ class AwsClients:
     def __init__(self, service: str) -> None:
         self._service = service
         self._session: Any = None
-        self._clients: Recent[tuple[str, int], Any] = Recent(MOST_CLIENTS)
+        self._clients: Recent[tuple[str | None, int], Any] = Recent(MOST_CLIENTS)
         self._lock = Lock()
 
-    def get(self, region: str, limit_seconds: float) -> Any:
+    def get(self, region: str | None, limit_seconds: float) -> Any:
+        """The client for a region; None: the deployment's own."""
         read_seconds = 1 << max(0, ceil(limit_seconds) - 1).bit_length()
         key = (region, read_seconds)
         with self._lock:  # a session makes one client at a time
@@ -94,7 +95,7 @@ class AwsClients:
                 client = self._clients.keep(key, self._create(region, read_seconds))
             return client
 
-    def _create(self, region: str, read_seconds: int) -> Any:
+    def _create(self, region: str | None, read_seconds: int) -> Any:
         # Half a second of imports that a deployment without such targets never pays for.
         import boto3
         from botocore.config import Config
@@ -132,7 +133,9 @@ class AwsCaller(Caller):
     def _call(self, target: Any, call: Call, deadline: Deadline) -> Outcome:
         from botocore.exceptions import BotoCoreError, ClientError
 
-        client = self._clients.get(region_of(target.resource_arn), call.timeout_seconds)
+        arn = target.resource_arn
+        region = None if arn is None else region_of(arn)
+        client = self._clients.get(region, call.timeout_seconds)
         if deadline.passed:  # nobody waits any more: it must not be called
             raise TimeoutError
         try:

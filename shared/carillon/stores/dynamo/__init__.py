@@ -29,7 +29,9 @@ from carillon.stores.ports import (
     ADMISSION_ROWS,
     CALENDARS,
     IDEMPOTENCY_RECORDS,
+    NOTIFICATIONS,
     OPERATIONS,
+    WINDOWS,
     EventSink,
     Stores,
 )
@@ -94,6 +96,8 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
         admission_rows=DynamoVersionedRows(jobs, ADMISSION_ROWS),
         operations=DynamoVersionedRows(jobs, OPERATIONS),
         idempotency_records=DynamoVersionedRows(jobs, IDEMPOTENCY_RECORDS),
+        notifications=DynamoVersionedRows(jobs, NOTIFICATIONS),
+        windows=DynamoVersionedRows(jobs, WINDOWS),
         events=_event_sink(settings, clock, entropy),
         skew_seconds=skew.seconds,
     )

@@ -1,4 +1,4 @@
-"""Calendars, admission rows, operations and idempotency records in DynamoDB, in the jobs' table."""
+"""The small rows that owners have beside jobs, in DynamoDB, in the jobs' table."""
 
 import hashlib
 import json

@@ -122,9 +122,9 @@ class FakeClients(AwsClients):
     def __init__(self, seconds: float = 0) -> None:
         super().__init__("none")
         self.seconds = seconds
-        self.asked: list[tuple[str, float]] = []
+        self.asked: list[tuple[str | None, float]] = []
 
-    def get(self, region: str, limit_seconds: float) -> Any:
+    def get(self, region: str | None, limit_seconds: float) -> Any:
         self.asked.append((region, limit_seconds))
         time.sleep(self.seconds)
         return object()

@@ -1,0 +1,1 @@
+"""Notifications: events open windows, and windows end."""

@@ -1,0 +1,148 @@
+"""From an event of a run or job to the first message of a window (docs/notifications.md)."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from carillon.clock import Clock
+from carillon.domain.events import Event
+from carillon.domain.job import Job
+from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.notifying.notice import first_notice
+from carillon.domain.notifying.notification import OCCURRING, Notification, Told
+from carillon.domain.notifying.window import Noted, Quiet, Window, after_event
+from carillon.domain.run import RunKey, RunKind
+from carillon.errors import StoreUnavailableError
+from carillon.services.notices import Notices
+from carillon.stores.ports import LaneQueue, VersionedRows
+
+MOST_NOTIFICATIONS = 50
+"""Of an owner: they are read at once."""
+KEPT_FOR = timedelta(seconds=10)
+"""An owner's notifications are read this often at most, and only when there is something to
+tell."""
+_MOST_OWNERS = 1_000
+_ROUNDS = 8
+_TOLD = {each.value: each for each in OCCURRING}
+
+
+class Notifier:
+    """Tells the owner's notifications of an event; usable from several threads.
+
+    `settle` after the end of a window everything that happened until then is on record. `link` is
+    the console's address, "" if there is none. What goes wrong here, `on_error` gets: no run fails
+    for a message's sake.
+    """
+
+    def __init__(
+        self,
+        notifications: VersionedRows[Notification],
+        windows: VersionedRows[Window],
+        notices: Notices,
+        queue: LaneQueue,
+        clock: Clock,
+        settle: timedelta,
+        link: str = "",
+        on_error: Callable[[Exception], None] = lambda error: None,
+    ) -> None:
+        self._notifications = notifications
+        self._windows = windows
+        self._notices = notices
+        self._queue = queue
+        self._clock = clock
+        self._settle = settle
+        self._link = link
+        self._on_error = on_error
+        self._known: dict[str, tuple[datetime, tuple[Notification, ...]]] = {}
+        self._open: dict[tuple[str, str, datetime], Window] = {}
+
+    def heard(self, job: Job, event: Event) -> None:
+        """Tell those whom it may concern. A repeated event is told once, unless its window has
+        ended meanwhile. Raises nothing."""
+        told = _TOLD.get(event.type.value)
+        if told is None or event.data.get("kind") == RunKind.NOTICE.value:
+            return
+        try:
+            for each in self._of(job.owner):
+                if told in each.on and each.is_about(job.spec.name, job.spec.tags):
+                    self._tell(each, _noted(told, event))
+        except Exception as error:
+            self._on_error(error)
+
+    def _of(self, owner: str) -> tuple[Notification, ...]:
+        now = self._clock.now()
+        known = self._known.get(owner)
+        if known is None or not now - KEPT_FOR < known[0] <= now:
+            if len(self._known) >= _MOST_OWNERS:
+                self._known.clear()
+            items = self._notifications.list(owner, MOST_NOTIFICATIONS).items
+            known = self._known[owner] = (now, items)
+        return known[1]
+
+    def _tell(self, notification: Notification, event: Noted) -> None:
+        """Put the window first, then send: who dies in between is followed by the repetition of the
+        same event."""
+        for _ in range(_ROUNDS):
+            now = self._clock.now()
+            window = self._window(notification, now)
+            after = after_event(window, event, notification, now)
+            if after is Quiet.TOLD_LATER:
+                return
+            if after is Quiet.REPEATED:
+                if window is not None:
+                    self._send_first(window)
+                return
+            if self._windows.put(after, None if window is None else window.revision):
+                if window is None or after.last_delivery != window.last_delivery:
+                    self._send_first(after)
+                elif after.until != window.until:
+                    send_end(self._queue, after, self._settle, now)
+                return
+        raise StoreUnavailableError(f"the window of {notification.name} changed at every step")
+
+    def _window(self, notification: Notification, now: datetime) -> Window | None:
+        """The window as it is; one that is quiet changes in nothing that matters here, so that it
+        is read once."""
+        key = (notification.owner, notification.name, notification.created_at)
+        kept = self._open.get(key)
+        if kept is not None and now < min(kept.quiet_until, kept.until):
+            return kept
+        window = self._windows.get(notification.owner, notification.name)
+        if window is not None and window.is_open:
+            if len(self._open) >= _MOST_OWNERS:
+                self._open.clear()
+            self._open[key] = window
+        return window
+
+    def _send_first(self, window: Window) -> None:
+        """Send the first message and the order of the window's end; a repetition sends the same."""
+        key = RunKey.from_run_id(window.owner, window.last_delivery)
+        if window.is_first:
+            until = window.until
+            notice = first_notice(window.name, window.first, until, self._link)
+            self._notices.record(key, notice)
+        self._notices.send(key)
+        send_end(self._queue, window, self._settle, self._clock.now())
+
+
+def send_end(queue: LaneQueue, window: Window, settle: timedelta, now: datetime) -> None:
+    """Order the end of a window, as far ahead as a queue can: the rest is a chain of messages."""
+    message = window.end_message(settle)
+    queue.send([message], [delay_seconds(message, now)])
+
+
+def delay_seconds(message: Message, now: datetime) -> float:
+    return max(0.0, min(LONGEST_DELAY_SECONDS, (message.due_at - now).total_seconds()))
+
+
+def _noted(told: Told, event: Event) -> Noted:
+    data = event.data
+    error = data.get("error") or {}
+    return Noted(
+        type=told,
+        at=event.occurred_at,
+        job_id=data["job_id"],
+        job_name=data["job_name"],
+        run_id=data.get("run_id", ""),
+        error_kind=error.get("kind", ""),
+        error_message=error.get("message", ""),
+    )

@@ -1,0 +1,120 @@
+"""The end of a step of a window: what was recorded is told, once, and what works again."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from carillon.domain.message import Message
+from carillon.domain.notifying.notice import digest_notice
+from carillon.domain.notifying.notification import Notification, Told, notification_of
+from carillon.domain.notifying.window import (
+    Failing,
+    Window,
+    after_end,
+    events_to_tell,
+    watched,
+)
+from carillon.domain.run import DEAD_LETTER, Run, RunKey, RunKind, RunStatus
+from carillon.executor.batch import Handled, Report, defer, defer_early
+from carillon.executor.notifying.notifier import send_end
+from carillon.executor.ports import ExecutorPorts
+from carillon.services.deviations import Deviations
+
+_ROUNDS = 8
+_RUNS_READ = 5
+"""Of a job that fails: the newest of them decides whether it works again."""
+_CHECK_AGAIN = timedelta(minutes=1)
+"""After the time of a step its message has come, unless nobody has sent it."""
+_DECISIVE = frozenset({RunStatus.SUCCEEDED, RunStatus.MISSED, *DEAD_LETTER})
+
+
+class WindowEnd:
+    """Handles messages of kind WINDOW; raises StoreUnavailableError, QueueUnavailableError.
+
+    1. read what was recorded; 2. put the message on record; 3. put the window's next step, which
+    names that record: the commit; 4. order the delivery and the next end. After a crash before 3
+    all is done anew, after one behind it 4 is repeated: nothing is sent before it is decided.
+    """
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._ports = ports
+        self._notices = ports.notices
+        self._deviations = Deviations(ports.feed, ports.history)
+
+    def end(self, message: Message) -> Report:
+        """Do the step that the message orders, once it is due."""
+        deferred = defer_early(self._ports, message)
+        if deferred is not None:
+            return deferred
+        owner, name = message.key.owner, notification_of(message.key)
+        for _ in range(_ROUNDS):
+            notification = self._ports.notifications.get(owner, name)
+            window = self._ports.windows.get(owner, name)
+            if notification is None or window is None:
+                return Report(Handled.DROPPED, message, reason="there is no such notification")
+            is_present = window.is_open and window.opened_at == message.key.fire_at
+            if not is_present or message.attempt != window.step:
+                return self._repeated(message, window, is_present=is_present)
+            if self._tell(window, notification):
+                return Report(Handled.CHECKED, message, reason="the window's step is done")
+        return defer(self._ports, message, self._ports.clock.now(), "the window changed each time")
+
+    def _repeated(self, message: Message, window: Window, *, is_present: bool) -> Report:
+        """Send again what the executor that did the step may have died before: its message, and the
+        order of the next step, but that not before it must have come."""
+        last = RunKey.from_run_id(window.owner, window.last_delivery)
+        is_last = is_present and message.attempt == window.step - 1
+        may_be_unsent = is_last or not is_present
+        if may_be_unsent and self._notices.get(last) and self._ports.runs.get(last) is None:
+            self._notices.send(last)
+        if is_last:
+            now, due_at = self._ports.clock.now(), window.end_message(self._ports.settle).due_at
+            if now < due_at + _CHECK_AGAIN:
+                return defer(
+                    self._ports, message, due_at + _CHECK_AGAIN, "the next step is to come"
+                )
+            send_end(self._ports.queue, window, self._ports.settle, now)
+        return Report(Handled.REPEATED, message, reason="the step was done")
+
+    def _tell(self, window: Window, notification: Notification) -> bool:
+        """Do the step; False if the window was changed meanwhile."""
+        now = self._ports.clock.now()
+        span = window.unread(now)
+        gone = self._deviations.between(window.owner, *span, notification.is_about)
+        events = events_to_tell(window, [x for x in gone.events if x.type in notification.on])
+        failing = watched(window, events, now)
+        recovered = self._recovered(window.owner, failing)
+        wanted = Told.RUN_RECOVERED in notification.on
+        told = [each for each in failing if wanted and each.job_id in recovered]
+        link = self._ports.console_url
+        notice = digest_notice(window.name, events, told, span, link, is_complete=gone.is_complete)
+        if notice is not None and not self._notices.record(window.delivery_at(now), notice):
+            return False  # another executor is at the step
+        delivery = None if notice is None else window.delivery_at(now)
+        after = after_end(window, notification, events, failing, recovered, now, delivery)
+        if not self._ports.windows.put(after, window.revision):
+            return False
+        if delivery is not None:
+            self._notices.send(delivery)
+        if after.is_open:
+            send_end(self._ports.queue, after, self._ports.settle, now)
+        return True
+
+    def _recovered(self, owner: str, failing: Sequence[Failing]) -> frozenset[str]:
+        """The ids of the jobs whose last run that counts has succeeded since they failed."""
+        history = self._ports.history
+        return frozenset(
+            each.job_id
+            for each in failing
+            if _works(each, history.latest(owner, each.job_id, _RUNS_READ))
+        )
+
+
+def _works(failing: Failing, runs: Sequence[Run]) -> bool:
+    """True if the job's last run that has ended is a success."""
+    ended = [
+        (run.finished_at or run.updated_at, run.status)
+        for run in runs
+        if run.status in _DECISIVE and run.key.kind is not RunKind.CALLBACK
+    ]
+    at, status = max(ended, default=(failing.since, RunStatus.MISSED))
+    return status is RunStatus.SUCCEEDED and at > failing.since

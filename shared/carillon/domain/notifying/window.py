@@ -1,0 +1,255 @@
+"""The window of a notification: from its first message until a period in which there was nothing to
+tell (docs/notifications.md#how-few-they-are)."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+
+from carillon.domain.job import Lane
+from carillon.domain.message import Message
+from carillon.domain.notifying.notification import (
+    FAILURES,
+    Notification,
+    Told,
+    delivery_key,
+    notification_id,
+)
+from carillon.domain.run import RunKey, RunKind, cut
+
+MOST_FAILING = 50
+"""Jobs whose recovery a window watches."""
+MOST_NOTED = 20
+"""Events that a window keeps since no run tells of them."""
+LONGEST_PERIOD = timedelta(hours=6)
+"""While the same jobs fail, and nothing else happens, periods double up to this."""
+FORGOTTEN_AFTER = timedelta(days=7)
+"""A job that has neither failed nor run since is watched no longer."""
+OVERDUE = timedelta(hours=1)
+"""A window that has not ended so long after its time has lost its message."""
+BESIDE = timedelta(minutes=1)
+"""Events so long before the first may have found its window open already."""
+RECORDING = timedelta(seconds=10)
+"""A record of the feed is stamped at most so long before it can be read."""
+LIFETIME = timedelta(days=30)
+FIRST_STEP = 1
+_ERROR_BYTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Something that happened to a job at `at`; `run_id` is "" where no run tells of it."""
+
+    type: Told
+    at: datetime
+    job_id: str
+    job_name: str
+    run_id: str = ""
+    error_kind: str = ""
+    error_message: str = ""
+
+    @property
+    def event_id(self) -> str:
+        """The same for the event and for the record of its run."""
+        what = self.run_id or f"{self.job_id}/{self.at.timestamp():.3f}"
+        return f"{self.type.value}/{what}"
+
+    @property
+    def short(self) -> "Noted":
+        """With an error that leaves a window's row small."""
+        return replace(self, error_message=cut(self.error_message, _ERROR_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A job that has failed, last at `since`, and not succeeded after that."""
+
+    job_id: str
+    job_name: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window row, whole; a change is a new value with the next revision.
+
+    It was opened by the event `first`, at `opened_at`, a whole second. What happens up to `until`
+    is told by its step `step`, which reads what was recorded after `told_until`. Before
+    `quiet_until` no message of another kind is sent. `goes_on`: something has happened after
+    `until`, which a further step is to tell. `noted` are events that no run tells of. A window that
+    is not open any more still says up to when everything was told. `last_delivery` is the run id of
+    the message that was last recorded, which may have yet to be sent.
+    """
+
+    owner: str
+    name: str
+    opened_at: datetime
+    until: datetime
+    last_delivery: str
+    told_until: datetime
+    quiet_until: datetime
+    first: Noted
+    expires_at: datetime
+    revision: int = 1
+    step: int = FIRST_STEP
+    period_seconds: int = 900
+    failing: tuple[Failing, ...] = ()
+    noted: tuple[Noted, ...] = ()
+    goes_on: bool = False
+    is_open: bool = True
+
+    @property
+    def is_first(self) -> bool:
+        """True while nothing but its first message was told."""
+        return self.step == FIRST_STEP
+
+    def unread(self, now: datetime) -> tuple[datetime, datetime]:
+        """What the present step reads of the feed, by when it was recorded: both ends, in whole
+        seconds. Records of the last moments may have yet to come."""
+        until = now.replace(microsecond=0) - RECORDING
+        return self.told_until.replace(microsecond=0) + timedelta(seconds=1), until
+
+    def delivery_at(self, now: datetime) -> RunKey:
+        """The run for the message that its present step tells, named by the revision that is to
+        record it: another one may have more to tell."""
+        at = now.replace(microsecond=0)
+        return delivery_key(self.owner, self.name, at, self.revision + 1)
+
+    def end_message(self, settle: timedelta) -> Message:
+        """The order to do the present step, once what happened until then is on record."""
+        key = RunKey(
+            self.owner,
+            notification_id(self.owner, self.name),
+            RunKind.WINDOW,
+            self.opened_at,
+            f"end-{self.name}",
+        )
+        due_at = (self.until + settle).replace(microsecond=0)
+        return Message(key, "", 0, Lane.NORMAL, due_at, attempt=self.step)
+
+
+class Quiet(Enum):
+    """The reason why nothing is written for an event."""
+
+    TOLD_LATER = "told at the window's end"
+    REPEATED = "the window is this event's own: its messages are sent again"
+
+
+def after_event(
+    window: Window | None, event: Noted, notification: Notification, now: datetime
+) -> Window | Quiet:
+    """The window as an event leaves it, to be put over the one that was read; or nothing is."""
+    event = event.short
+    if window is None or not window.is_open:
+        return _opened(window, event, notification, now)
+    if window.is_first and window.first.event_id == event.event_id:
+        return Quiet.REPEATED
+    if now > window.until + OVERDUE:
+        return Quiet.REPEATED
+    is_news = not event.run_id or event.job_id not in {each.job_id for each in window.failing}
+    if window.quiet_until <= now < window.until and is_news:
+        return _opened(window, event, notification, now)
+    until = window.quiet_until if is_news and now < window.quiet_until else window.until
+    return _with(window, event, now, min(until, window.until))
+
+
+def _opened(
+    before: Window | None, event: Noted, notification: Notification, now: datetime
+) -> Window:
+    """A new window; it goes on where the one before has stopped telling."""
+    opened_at = now.replace(microsecond=0)
+    until = opened_at + notification.period
+    revision = 1 if before is None else before.revision + 1
+    is_open = before is not None and before.is_open
+    told_until = notification.created_at if before is None else before.told_until
+    if not is_open:
+        told_until = max(told_until, min(event.at, now) - BESIDE)
+    failing, noted = (before.failing, before.noted) if before is not None and is_open else ((), ())
+    return Window(
+        owner=notification.owner,
+        name=notification.name,
+        opened_at=opened_at,
+        until=until,
+        last_delivery=notification.delivery(opened_at, revision).run_id,
+        told_until=told_until,
+        quiet_until=until,
+        first=event,
+        expires_at=until + LIFETIME,
+        revision=revision,
+        period_seconds=notification.at_most_every,
+        failing=_failing_with(failing, [event]),
+        noted=noted,
+    )
+
+
+def _with(window: Window, event: Noted, now: datetime, until: datetime) -> Window | Quiet:
+    """Only what the end would not see by itself is written: what no run tells of, that there was
+    something after `until`, and that it is to come earlier, since it has news."""
+    is_new = not event.run_id and event.event_id not in {each.event_id for each in window.noted}
+    noted = (*window.noted, event) if is_new and len(window.noted) < MOST_NOTED else window.noted
+    goes_on = window.goes_on or now >= window.until
+    revision = window.revision + 1
+    after = replace(window, noted=noted, goes_on=goes_on, until=until, revision=revision)
+    return Quiet.TOLD_LATER if replace(after, revision=window.revision) == window else after
+
+
+def events_to_tell(window: Window, recorded: Sequence[Noted]) -> tuple[Noted, ...]:
+    """The recorded events, and those that the window has noted, but for the first, which was told
+    when the window was opened; in the order of time."""
+    by_id = {each.event_id: each for each in (*recorded, *window.noted)}
+    by_id.pop(window.first.event_id, None)
+    return tuple(sorted(by_id.values(), key=lambda each: (each.at, each.event_id)))
+
+
+def watched(window: Window, events: Sequence[Noted], now: datetime) -> tuple[Failing, ...]:
+    """The jobs whose last runs the end is to read."""
+    since = now - FORGOTTEN_AFTER
+    return tuple(x for x in _failing_with(window.failing, events) if x.since > since)
+
+
+def after_end(
+    window: Window,
+    notification: Notification,
+    events: Sequence[Noted],
+    failing: Sequence[Failing],
+    recovered: Collection[str],
+    now: datetime,
+    delivery: RunKey | None,
+) -> Window:
+    """The window after its step, at which `failing` were watched, and those jobs have `recovered`;
+    `delivery` is the run of its message, None where it has nothing to tell.
+
+    It is closed when nothing was told, nothing happened since, and no job fails.
+    """
+    now = now.replace(microsecond=0)
+    still = tuple(each for each in failing if each.job_id not in recovered)
+    known = {each.job_id for each in window.failing}
+    is_news = any(each.job_id not in known for each in events)
+    period = timedelta(seconds=window.period_seconds)
+    period = notification.period if is_news else max(notification.period, 2 * period)
+    period = min(period, max(LONGEST_PERIOD, notification.period))
+    until = now + period
+    if delivery is not None:
+        quiet_until = now + notification.period
+        window = replace(window, last_delivery=delivery.run_id, quiet_until=quiet_until)
+    return replace(
+        window,
+        revision=window.revision + 1,
+        step=window.step + 1,
+        told_until=window.unread(now)[1],
+        until=until,
+        period_seconds=int(period.total_seconds()),
+        failing=still,
+        noted=(),
+        goes_on=False,
+        is_open=bool(delivery or window.goes_on or still),
+        expires_at=until + LIFETIME,
+    )
+
+
+def _failing_with(failing: Sequence[Failing], events: Sequence[Noted]) -> tuple[Failing, ...]:
+    found = {each.job_id: each for each in failing}
+    for event in events:
+        if event.type in FAILURES and (event.job_id in found or len(found) < MOST_FAILING):
+            found[event.job_id] = Failing(event.job_id, event.job_name, event.at)
+    return tuple(found.values())

@@ -1,0 +1,84 @@
+"""What has gone wrong with an owner's jobs, by the activity feed."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from carillon.domain.activity import Result
+from carillon.domain.notifying.notice import MOST_ERRORS
+from carillon.domain.notifying.notification import Told
+from carillon.domain.notifying.window import Noted
+from carillon.domain.run import DEAD_LETTER, RunKey, RunKind, RunStatus
+from carillon.services.activity import Activity, ActivityFilter
+from carillon.services.history import History
+
+Chooses = Callable[[str, Mapping[str, str]], bool]
+"""True for the name and the tags of a job that matters."""
+_FAILED = ActivityFilter(frozenset({RunStatus.MISSED.value, *(each.value for each in DEAD_LETTER)}))
+_PAGE = 500
+_MOST = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Runs that failed for good or were missed; without `is_complete` there were more."""
+
+    events: tuple[Noted, ...]
+    is_complete: bool
+
+
+class Deviations:
+    """Raises StoreUnavailableError."""
+
+    def __init__(self, feed: Activity, history: History) -> None:
+        self._feed = feed
+        self._history = history
+
+    def between(self, owner: str, from_at: datetime, until_at: datetime, chooses: Chooses) -> Gone:
+        """Those recorded in [from_at, until_at], of jobs that `chooses` names. The rows of a few
+        runs are read for the words of the most frequent errors."""
+        found: dict[str, Noted] = {}
+        examples: dict[str, RunKey] = {}
+        for result in self._read(owner, from_at, until_at):
+            is_own = result.key.kind is RunKind.NOTICE
+            if is_own or not chooses(result.job_name, dict(result.tags)):
+                continue
+            found[result.key.run_id] = _noted(result)
+            examples.setdefault(result.error_kind or "", result.key)
+            if len(found) >= _MOST:
+                return Gone(self._with_words(found, examples), False)
+        return Gone(self._with_words(found, examples), True)
+
+    def _read(self, owner: str, from_at: datetime, until_at: datetime) -> Iterator[Result]:
+        cursor: str | None = None
+        while True:
+            page = self._feed.read(owner, _FAILED, from_at, until_at, _PAGE, cursor)
+            yield from page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def _with_words(
+        self, found: Mapping[str, Noted], examples: Mapping[str, RunKey]
+    ) -> tuple[Noted, ...]:
+        counts = Counter(each.error_kind for each in found.values() if each.error_kind)
+        words = {kind: self._words(examples[kind]) for kind, _ in counts.most_common(MOST_ERRORS)}
+        return tuple(
+            replace(each, error_message=words.get(each.error_kind, "")) for each in found.values()
+        )
+
+    def _words(self, key: RunKey) -> str:
+        run = self._history.get(key)
+        return "" if run is None or run.error is None else run.error.message
+
+
+def _noted(result: Result) -> Noted:
+    return Noted(
+        type=Told.RUN_MISSED if result.status is RunStatus.MISSED else Told.RUN_DEAD,
+        at=result.at,
+        job_id=result.key.job_id,
+        job_name=result.job_name,
+        run_id=result.key.run_id,
+        error_kind=result.error_kind or "",
+    )
