@@ -28,6 +28,8 @@ class Action(StrEnum):
     JOB_DELETED = "job.deleted"
     CALENDAR_PUT = "calendar.put"
     CALENDAR_DELETED = "calendar.deleted"
+    NOTIFICATION_PUT = "notification.put"
+    NOTIFICATION_DELETED = "notification.deleted"
     RUN_REQUESTED = "run.requested"
     RUN_CANCELLED = "run.cancelled"
     RUN_REPORTED = "run.reported"

@@ -16,11 +16,18 @@ from carillon.domain.calendar import Calendar
 from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Generation, Job, Lane, Successor
 from carillon.domain.message import Message
+from carillon.domain.notifying.notification import (
+    Notification,
+    SlackChannel,
+    Told,
+    channel_text,
+)
+from carillon.domain.notifying.window import Failing, Noted, Window
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.after import Outcome
 from carillon.domain.spec.names import job_id_of
-from carillon.domain.targets import TaskTarget
+from carillon.domain.targets import SecretReference, TaskTarget
 from carillon.domain.wheel.entry import Entry, Slot
 from carillon.domain.wheel.segment import Control
 from carillon.schedules import DstRule, Fold, Gap, Schedule, SlotKind, parse_schedule
@@ -115,6 +122,54 @@ def a_run(key: RunKey, **changes: Any) -> Run:
         "attempt_started_at": NOW,
     }
     return Run(key=key, **{**fields, **changes})
+
+
+def a_notification(owner: str, **changes: Any) -> Notification:
+    fields: dict[str, Any] = {
+        "owner": owner,
+        "name": "ops",
+        "revision": 1,
+        "on": (Told.RUN_DEAD, Told.RUN_RECOVERED),
+        "to": channel_text(SlackChannel(url=SecretReference(secret="slack-ops"))),
+        "created_at": NOW,
+        "updated_at": NOW,
+        "jobs": "import *",
+        "tags": {"team": "billing"},
+        "at_most_every": 3600,
+    }
+    return Notification(**{**fields, **changes})
+
+
+def a_window(owner: str, **changes: Any) -> Window:
+    fields: dict[str, Any] = {
+        "owner": owner,
+        "name": "ops",
+        "opened_at": NOW,
+        "until": NOW + timedelta(minutes=15),
+        "last_delivery": "run",
+        "told_until": NOW,
+        "quiet_until": NOW + timedelta(minutes=15),
+        "first": Noted(Told.JOB_SLOWED, NOW, job_id(), "nightly report"),
+        "expires_at": NOW.replace(microsecond=0) + timedelta(days=30),
+    }
+    return Window(**{**fields, **changes})
+
+
+def a_full_window(owner: str) -> Window:
+    first = Noted(
+        Told.RUN_DEAD, NOW, job_id(), "nightly report", a_key(owner).run_id, "http_503", "é 503"
+    )
+    return a_window(
+        owner,
+        first=first,
+        revision=7,
+        step=3,
+        period_seconds=1800,
+        failing=(Failing(job_id(), "nightly report", NOW), Failing(job_id(1), "é", NOW)),
+        noted=(Noted(Told.JOB_PAUSED, NOW, job_id(1), "é"),),
+        goes_on=True,
+        is_open=False,
+    )
 
 
 def an_admission_row(owner: str, **changes: Any) -> AdmissionRow:

@@ -13,7 +13,9 @@ from carillon.stores.ports import (
     ADMISSION_ROWS,
     CALENDARS,
     IDEMPOTENCY_RECORDS,
+    NOTIFICATIONS,
     OPERATIONS,
+    WINDOWS,
     RowKind,
 )
 from tests.contract.kit import Kit, contend
@@ -22,8 +24,11 @@ from tests.contract.samples import (
     a_calendar,
     a_full_admission_row,
     a_full_operation,
+    a_full_window,
     a_job,
+    a_notification,
     a_record,
+    a_window,
     an_admission_row,
     an_operation,
     operation_id,
@@ -50,6 +55,8 @@ CASES = [
     Case("admission_rows", ADMISSION_ROWS, an_admission_row, a_full_admission_row, "started"),
     Case("operations", OPERATIONS, an_operation, a_full_operation, "note"),
     Case("idempotency_records", IDEMPOTENCY_RECORDS, a_record, a_record, "answer"),
+    Case("notifications", NOTIFICATIONS, a_notification, a_notification, "jobs"),
+    Case("windows", WINDOWS, a_window, a_full_window, "last_delivery"),
 ]
 every_kind = pytest.mark.parametrize("case", CASES, ids=[case.port for case in CASES])
 

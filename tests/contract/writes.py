@@ -14,8 +14,10 @@ from tests.contract.samples import (
     a_job,
     a_key,
     a_link,
+    a_notification,
     a_record,
     a_run,
+    a_window,
     an_admission_row,
     an_operation,
 )
@@ -141,6 +143,8 @@ WRITES: list[Callable[[Kit], Write]] = [
             ("admission_rows", an_admission_row, "started", "name"),
             ("operations", an_operation, "note", "operation_id"),
             ("idempotency_records", a_record, "answer", "key"),
+            ("notifications", a_notification, "jobs", "name"),
+            ("windows", a_window, "last_delivery", "name"),
         )
         for over in (None, 1)
     ),

@@ -57,7 +57,9 @@ def run_service(world: World) -> RunService:
 
 def dead_letter_service(world: World) -> DeadLetterService:
     redriver = Redriver(world.runs, world.indexer, world.clock, world.entropy, LIFETIME)
-    return DeadLetterService(job_service(world), History(world.runs), redriver, world.clock)
+    return DeadLetterService(
+        job_service(world), world.notifications, History(world.runs), redriver, world.clock
+    )
 
 
 def create(world: World, backoff_seconds: int, max_attempts: int = 3) -> Job:

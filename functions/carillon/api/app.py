@@ -31,6 +31,8 @@ from carillon.api.jobs.named import NamedJobRoutes
 from carillon.api.jobs.routes import JSON, JobAnswers, JobRoutes
 from carillon.api.jobs.service import JobService
 from carillon.api.jobs.summaries import SummaryService
+from carillon.api.notifications.routes import NotificationRoutes
+from carillon.api.notifications.service import NotificationService
 from carillon.api.operations.routes import BackfillRoutes, OperationRoutes
 from carillon.api.operations.service import MissedService, OperationService
 from carillon.api.runs.completions import CompletionRoutes, CompletionService
@@ -47,6 +49,7 @@ from carillon.errors import CarillonError
 from carillon.services.activity import Activity
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
+from carillon.services.notices import Notices
 from carillon.services.redrive import Redriver
 from carillon.services.summing import Summing
 from carillon.settings import Settings
@@ -89,6 +92,7 @@ class Api:
         )
         self._serve_jobs(jobs)
         self._serve_runs(jobs)
+        self._serve_notifications()
         self._serve_views(jobs)
 
     def _serve_jobs(self, service: JobService) -> None:
@@ -129,10 +133,17 @@ class Api:
         )
         OperationRoutes(routes, operations, telemetry)
         redriver = Redriver(stores.runs, indexer, clock, entropy, settings.run_lifetime)
-        letters = DeadLetterService(jobs, history, redriver, clock)
+        letters = DeadLetterService(jobs, stores.notifications, history, redriver, clock)
         DeadLetterRoutes(routes, letters, operations, telemetry)
         missed = MissedService(jobs, calendars, history, clock)
         BackfillRoutes(routes, missed, operations, telemetry)
+
+    def _serve_notifications(self) -> None:
+        stores, clock, settings = self._stores, self._clock, self._settings
+        notices = Notices(stores.idempotency_records, stores.queue, clock, settings.run_lifetime)
+        rows = (stores.notifications, stores.windows)
+        service = NotificationService(*rows, self._history, notices, clock, self._entropy, settings)
+        NotificationRoutes(self._routes, service, self._telemetry)
 
     def _serve_views(self, jobs: JobService) -> None:
         """Views: times to come, the owner's status, the deployment."""

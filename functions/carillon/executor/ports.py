@@ -15,7 +15,7 @@ from carillon.domain.message import Message
 from carillon.domain.notifying.notification import Deliverable, Notification, notification_of
 from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
-from carillon.domain.run import RunKind
+from carillon.domain.run import RunKey, RunKind
 from carillon.executor.notifying.notifier import Notifier
 from carillon.executor.runs.lifecycle_events import SILENT, LifecycleEvents, Listener
 from carillon.executor.targets import Call, Outcome
@@ -125,10 +125,12 @@ class ExecutorPorts:
         return ClaimTerms(self.entropy.new_id(now), lease_until, now + self.run_lifetime)
 
     def job_of(self, message: Message) -> Job | None:
-        """The row of the message's job as it is now; of a delivery what its notification makes
-        one. Raises StoreUnavailableError."""
-        if message.key.kind is RunKind.NOTICE:
-            name = notification_of(message.key)
-            notification = self.notifications.get(message.key.owner, name)
+        """The row of the message's job as it is now; raises StoreUnavailableError."""
+        return self.job_of_run(message.key)
+
+    def job_of_run(self, key: RunKey) -> Job | None:
+        """The row of the run's job; of a delivery what its notification makes one."""
+        if key.kind is RunKind.NOTICE:
+            notification = self.notifications.get(key.owner, notification_of(key))
             return None if notification is None else notification.as_job()
-        return self.jobs.get(message.key.owner, message.key.job_id)
+        return self.jobs.get(key.owner, key.job_id)

@@ -65,7 +65,7 @@ class Api:
                 settings,
                 ports.idempotency_records,
             ),
-            DeadLetterService(jobs, history, redriver, clock),
+            DeadLetterService(jobs, ports.notifications, history, redriver, clock),
             OperationService(
                 jobs,
                 ports.calendars,

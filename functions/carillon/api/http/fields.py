@@ -19,7 +19,7 @@ LONGEST_PATH_CHARACTERS = 200
 _WHOLE = frozenset({"schedule", "except", "payload"})
 """Fields whose inner structure is not pydantic's matter: what it appends is its own wording."""
 
-_TAGGED = frozenset({"target", "on_success", "on_failure"})
+_TAGGED = frozenset({"target", "on_success", "on_failure", "to"})
 """Fields distinguished by a member `type`: pydantic inserts its value into the path."""
 
 

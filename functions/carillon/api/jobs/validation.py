@@ -87,16 +87,25 @@ def refuse_contradictions(spec: JobSpec, schedule: Schedule) -> None:
 def refuse_beyond_deployment(spec: JobSpec, changed: Collection[str], settings: Settings) -> None:
     """Limits of the deployment hold for what is `changed`: an older value may be beyond them."""
     checks = [
-        partial(check, field, target, settings)
+        partial(refuse_target, field, target, settings)
         for field in TARGETS
         if (target := getattr(spec, field)) is not None and field in changed
-        for check in (_refuse_host, _refuse_foreign, _refuse_unknown_task)
     ]
     if "timeout_seconds" in changed:
         checks.append(partial(_refuse_timeout, spec, settings))
     if "events" in changed:
         checks.append(partial(_refuse_events, spec, settings))
     refuse_all(*checks)
+
+
+def refuse_target(field: str, target: Target, settings: Settings) -> None:
+    """A target that could never be called in this deployment."""
+    refuse_all(
+        *(
+            partial(check, field, target, settings)
+            for check in (_refuse_host, _refuse_foreign, _refuse_unknown_task)
+        )
+    )
 
 
 def _refuse_timeout(spec: JobSpec, settings: Settings) -> None:

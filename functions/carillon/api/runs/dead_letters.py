@@ -16,11 +16,13 @@ from carillon.api.runs.routes import RunDetail, RunForm, RunPage
 from carillon.api.runs.service import run_key_of
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo, whole_span
 from carillon.clock import Clock
+from carillon.domain.job import Job
+from carillon.domain.notifying.notification import Notification, notification_of
 from carillon.domain.operation import OperationKind
-from carillon.domain.run import DeadReason, Run
+from carillon.domain.run import DeadReason, Run, RunKey, RunKind
 from carillon.services.history import History
 from carillon.services.redrive import Redriver, Refusal
-from carillon.stores.ports import DeadLetterFilter, Page
+from carillon.stores.ports import DeadLetterFilter, Page, VersionedRows
 from carillon.telemetry import Action, Telemetry
 
 
@@ -32,9 +34,15 @@ class DeadLetterService:
     """
 
     def __init__(
-        self, jobs: JobService, history: History, redriver: Redriver, clock: Clock
+        self,
+        jobs: JobService,
+        notifications: VersionedRows[Notification],
+        history: History,
+        redriver: Redriver,
+        clock: Clock,
     ) -> None:
         self._jobs = jobs
+        self._notifications = notifications
         self._history = history
         self._redriver = redriver
         self._clock = clock
@@ -49,7 +57,7 @@ class DeadLetterService:
         Raises JobGoneError for one of a deleted job.
         """
         dead = self._get(owner, run_id)
-        job = self._jobs.find(owner, dead.key.job_id)
+        job = self._job_of(dead.key)
         due_at = self._clock.now().replace(microsecond=0)
         made = self._redriver.redrive(dead, job, due_at)
         match made:
@@ -60,6 +68,12 @@ class DeadLetterService:
             case Refusal.EXPIRED:
                 raise MissingError("run", dead.key.redriven.run_id)
         raise NotADeadLetterError(run_id, _why(dead, made))
+
+    def _job_of(self, key: RunKey) -> Job | None:
+        if key.kind is RunKind.NOTICE:
+            notification = self._notifications.get(key.owner, notification_of(key))
+            return None if notification is None else notification.as_job()
+        return self._jobs.find(key.owner, key.job_id)
 
     def discard(self, owner: str, run_id: str) -> Run:
         """The dead letter, off the list; a repetition changes nothing."""

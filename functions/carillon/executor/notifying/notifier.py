@@ -8,15 +8,13 @@ from carillon.domain.events import Event
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.notifying.notice import first_notice
-from carillon.domain.notifying.notification import OCCURRING, Notification, Told
+from carillon.domain.notifying.notification import MOST_NOTIFICATIONS, OCCURRING, Notification, Told
 from carillon.domain.notifying.window import Noted, Quiet, Window, after_event
 from carillon.domain.run import RunKey, RunKind
 from carillon.errors import StoreUnavailableError
 from carillon.services.notices import Notices
 from carillon.stores.ports import LaneQueue, VersionedRows
 
-MOST_NOTIFICATIONS = 50
-"""Of an owner: they are read at once."""
 KEPT_FOR = timedelta(seconds=10)
 """An owner's notifications are read this often at most, and only when there is something to
 tell."""

@@ -59,7 +59,7 @@ class DeadLetters:
             return not isinstance(self._redriver.discard(run), Refusal)
         job_id = run.key.job_id
         if job_id not in jobs:
-            jobs[job_id] = self._ports.jobs.get(operation.owner, job_id)
+            jobs[job_id] = self._ports.job_of_run(run.key)
         return not isinstance(self._redriver.redrive(run, jobs[job_id], due_at), Refusal)
 
 

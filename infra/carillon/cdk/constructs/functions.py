@@ -18,7 +18,12 @@ from carillon.cdk.assets import Assets
 from carillon.cdk.constructs.environment import environment
 from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.constructs.lanes import Lanes
-from carillon.cdk.constructs.permissions import allow, allow_secrets, allow_spans
+from carillon.cdk.constructs.permissions import (
+    allow,
+    allow_email,
+    allow_secrets,
+    allow_spans,
+)
 from carillon.cdk.constructs.storage import Tables
 from carillon.cdk.options import Emulation, Options
 from carillon.cdk.releases import CALLERS, LIVE, described
@@ -181,6 +186,8 @@ class Functions(Construct):
         # Operations search dead letters.
         allow(executor, QUERY, [self._tables.dead_letter_index_arn])
         allow_secrets(executor, self._secret.secret_arn, self._options.secrets_prefix)
+        if self._options.email_sender:
+            allow_email(executor, self._options.email_sender)
         limit = self._options.lanes[lane]["max_concurrency"]
         self.live(executor).add_event_source(_batches(queue, limit, lane.batch_size))
         return executor
@@ -201,8 +208,9 @@ class Functions(Construct):
 
     def _allow_running(self, function: lambda_.Function) -> None:
         """The permissions of the run protocol: read jobs and calendars, complete and pause jobs,
-        pass gates, continue operations, record runs, send copies, schedule late retries."""
-        allow(function, (*READ_ITEM, *PUT_ITEM), [self._tables.jobs.table_arn])
+        pass gates, continue operations, find notifications, record runs, send copies, schedule late
+        retries."""
+        allow(function, (*READ_ITEM, *PUT_ITEM, *QUERY), [self._tables.jobs.table_arn])
         runs = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *QUERY)
         allow(function, runs, [self._tables.runs.table_arn])
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)

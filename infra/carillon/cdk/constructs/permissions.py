@@ -30,6 +30,20 @@ def allow_secrets(executor: lambda_.Function, signing_secret_arn: str, prefix: s
         _acknowledge_wildcard(executor, service, resource, reason)
 
 
+def allow_email(function: lambda_.Function, sender: str) -> None:
+    """Let e-mail be sent from this address, by whichever identity of the account has it."""
+    identities = _own_arn(function, "ses", "identity/*")
+    function.add_to_role_policy(
+        iam.PolicyStatement(
+            actions=["ses:SendEmail"],
+            resources=[identities],
+            conditions={"StringEquals": {"ses:FromAddress": sender}},
+        )
+    )
+    reason = "an address is sent from by its own identity or its domain's; the condition names it"
+    _acknowledge_wildcard(function, "ses", "identity/*", reason)
+
+
 def allow_parameters(function: lambda_.Function, path: str) -> None:
     """Let all parameters below `path` be read at once."""
     below = [f"parameter{path}", f"parameter{path}/*"]

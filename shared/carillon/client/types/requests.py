@@ -17,6 +17,7 @@ OnComplete = Literal["keep", "delete"]
 Only = Literal["all", "missed"]
 Outcome = Literal["succeeded", "failed", "finished"]
 Overlap = Literal["allow", "skip", "queue_one"]
+Told = Literal["run.dead", "run.missed", "job.paused", "job.slowed", "run.recovered"]
 class BulkBody(TypedDict):
     items: list[Any]
 class CompleteBody(TypedDict):
@@ -46,6 +47,9 @@ class DstRuleInput(TypedDict):
 class DstRulePatch(TypedDict):
     gap: NotRequired[Gap | None]
     fold: NotRequired[Fold | None]
+class EmailChannel(TypedDict):
+    type: Literal["email"]
+    address: str
 class PauseBody(TypedDict):
     reason: NotRequired[str | None]
     until: NotRequired[str | None]
@@ -55,6 +59,9 @@ class RangeForm(_RangeFormWords):
 class RunBody(TypedDict):
     payload: NotRequired[Any]
     note: NotRequired[str | None]
+class SlackChannel(TypedDict):
+    type: Literal["slack"]
+    url: SecretReference | ParameterReference
 class TaskTarget(TypedDict):
     type: Literal["task"]
     name: str
@@ -133,6 +140,12 @@ class EventBridgeTarget(TypedDict):
     bus_arn: str
     source: str
     detail_type: str
+class NotificationBody(TypedDict):
+    on: list[Told]
+    to: SlackChannel | WebhookTarget | SnsTarget | EmailChannel
+    jobs: NotRequired[str | None]
+    tags: NotRequired[dict[str, Any] | None]
+    at_most_every: NotRequired[str | None]
 class SnsTarget(TypedDict):
     type: Literal["sns"]
     completion: NotRequired[CompletionSpec | None]

@@ -30,8 +30,10 @@ from carillon.schedules import NEVER
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,47}$"
 """Run ids carry the name: no dot, which separates what webhooks sign, and no underscore."""
-TEST = "test"
-"""The part of a delivery's key that stands for a test, in the place of a step."""
+AT_MOST_EVERY = 900
+"""Seconds between two messages, unless the owner says otherwise."""
+MOST_NOTIFICATIONS = 50
+"""Of an owner: they are read at once."""
 _ATTEMPTS = 5
 _TIMEOUT_SECONDS = 10
 _SEGMENT = 0
@@ -111,7 +113,7 @@ class Notification:
     updated_at: datetime
     jobs: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
-    at_most_every: int = 900
+    at_most_every: int = AT_MOST_EVERY
 
     @property
     def channel(self) -> AnyChannel:

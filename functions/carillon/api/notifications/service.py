@@ -1,0 +1,159 @@
+"""Operations on notifications, apart from HTTP: put, read, list, delete, test."""
+
+from dataclasses import replace
+
+from carillon.api.http.problems import (
+    AlreadyThereError,
+    ContendedError,
+    MissingError,
+    RevisionMismatchError,
+)
+from carillon.api.http.requests import Precondition
+from carillon.api.jobs.service import ATTEMPTS
+from carillon.api.jobs.validation import refuse_target
+from carillon.api.notifications.models import NotificationBody
+from carillon.clock import Clock, Entropy
+from carillon.domain.notifying.notice import test_notice
+from carillon.domain.notifying.notification import (
+    AT_MOST_EVERY,
+    MOST_NOTIFICATIONS,
+    EmailChannel,
+    Notification,
+    SlackChannel,
+    channel_text,
+    delivery_key,
+    notification_id,
+)
+from carillon.domain.notifying.window import Window
+from carillon.domain.run import Run, RunKey
+from carillon.errors import InvalidFieldError
+from carillon.services.history import History
+from carillon.services.notices import Notices
+from carillon.settings import Settings
+from carillon.stores.ports import Page, VersionedRows
+
+KIND = "notification"
+
+
+class NotificationService:
+    """The notifications of one owner at a time: no method can name one of another's.
+
+    Methods that name one raise MissingError if the owner has none of that name, `put` apart. All
+    raise StoreUnavailableError; they can be repeated then.
+    """
+
+    def __init__(
+        self,
+        notifications: VersionedRows[Notification],
+        windows: VersionedRows[Window],
+        history: History,
+        notices: Notices,
+        clock: Clock,
+        entropy: Entropy,
+        settings: Settings,
+    ) -> None:
+        self._notifications = notifications
+        self._windows = windows
+        self._history = history
+        self._notices = notices
+        self._clock = clock
+        self._entropy = entropy
+        self._settings = settings
+
+    def put(
+        self, owner: str, name: str, body: NotificationBody, condition: Precondition
+    ) -> tuple[Notification, bool]:
+        """The notification as `body` has it, and True if there was none before.
+
+        Raises RevisionMismatchError, AlreadyThereError, InvalidFieldError, or ContendedError.
+        """
+        self._refuse_channel(body)
+        for _ in range(ATTEMPTS):
+            stored = self._notifications.get(owner, name)
+            revision = None if stored is None else stored.revision
+            if not condition.holds(revision):
+                if condition.must_be_absent and revision is not None:
+                    raise AlreadyThereError(KIND, name, revision)
+                raise RevisionMismatchError(condition.revision, revision, KIND)
+            if stored is None:
+                self._refuse_another(owner)
+            wanted = self._made(owner, name, body, stored)
+            if stored is not None and wanted == replace(
+                stored, revision=wanted.revision, updated_at=wanted.updated_at
+            ):
+                return stored, False
+            if self._notifications.put(wanted, revision):
+                return wanted, stored is None
+        raise ContendedError(repr(name), KIND)
+
+    def _made(
+        self, owner: str, name: str, body: NotificationBody, stored: Notification | None
+    ) -> Notification:
+        now = self._clock.now()
+        return Notification(
+            owner=owner,
+            name=name,
+            revision=1 if stored is None else stored.revision + 1,
+            on=body.on,
+            to=channel_text(body.to),
+            created_at=now if stored is None else stored.created_at,
+            updated_at=now,
+            jobs=body.jobs,
+            tags=body.tags,
+            at_most_every=body.at_most_every or AT_MOST_EVERY,
+        )
+
+    def _refuse_channel(self, body: NotificationBody) -> None:
+        """A channel that would fail at every message."""
+        if isinstance(body.to, EmailChannel) and not self._settings.email_sender:
+            raise InvalidFieldError(
+                "to.type", "this deployment sends no e-mail: set `email_sender` in the CDK context"
+            )
+        if not isinstance(body.to, EmailChannel | SlackChannel):
+            refuse_target("to", body.to, self._settings)
+
+    def _refuse_another(self, owner: str) -> None:
+        if len(self._notifications.list(owner, MOST_NOTIFICATIONS).items) >= MOST_NOTIFICATIONS:
+            message = f"would be one more than {MOST_NOTIFICATIONS}, the most that you can have"
+            raise InvalidFieldError("name", message)
+
+    def get(self, owner: str, name: str) -> tuple[Notification, Run | None]:
+        """The notification, and the run of its last delivery."""
+        found = self._notifications.get(owner, name)
+        if found is None:
+            raise MissingError(KIND, name)
+        last = self._history.latest(owner, notification_id(owner, name))
+        return found, last[0] if last else None
+
+    def list(
+        self, owner: str, limit: int, cursor: str | None
+    ) -> tuple[Page[Notification], dict[str, Run]]:
+        """One page, by name, and the last deliveries by name."""
+        page = self._notifications.list(owner, limit, cursor)
+        ids = {notification_id(owner, each.name): each.name for each in page.items}
+        latest = self._history.latest_of(owner, ids)
+        return page, {ids[each]: runs[0] for each, runs in latest.items() if runs}
+
+    def delete(self, owner: str, name: str) -> Notification:
+        """The notification, gone, and its window; what is on its way is not delivered any more.
+
+        Raises ContendedError.
+        """
+        for _ in range(ATTEMPTS):
+            found, _ = self.get(owner, name)
+            window = self._windows.get(owner, name)
+            if window is not None and not self._windows.delete(owner, name, window.revision):
+                continue
+            if self._notifications.delete(owner, name, found.revision):
+                return found
+        raise ContendedError(repr(name), KIND)
+
+    def test(self, owner: str, name: str) -> RunKey:
+        """The run that delivers a test, which opens no window; raises QueueUnavailableError."""
+        found, _ = self.get(owner, name)
+        now = self._clock.now()
+        part = f"test{self._entropy.new_id(now)[-8:].lower()}"
+        key = delivery_key(owner, found.name, now.replace(microsecond=0), part)
+        self._notices.record(key, test_notice(name, self._settings.console_url))
+        self._notices.send(key)
+        return key
