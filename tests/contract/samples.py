@@ -155,14 +155,14 @@ def a_window(owner: str, **changes: Any) -> Window:
     return Window(**{**fields, **changes})
 
 
-def a_full_window(owner: str) -> Window:
+def a_full_window(owner: str, revision: int = 7) -> Window:
     first = Noted(
         Told.RUN_DEAD, NOW, job_id(), "nightly report", a_key(owner).run_id, "http_503", "é 503"
     )
     return a_window(
         owner,
         first=first,
-        revision=7,
+        revision=revision,
         step=3,
         period_seconds=1800,
         failing=(Failing(job_id(), "nightly report", NOW), Failing(job_id(1), "é", NOW)),

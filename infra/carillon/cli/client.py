@@ -66,6 +66,11 @@ def calendar_path(name: str) -> str:
 
 
 @as_command_errors()
+def notification_path(name: str, suffix: str = "") -> str:
+    return paths.notification_path(name, suffix)
+
+
+@as_command_errors()
 def run_path(run_id: str, suffix: str = "") -> str:
     return paths.run_path(run_id, suffix)
 

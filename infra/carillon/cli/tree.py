@@ -18,6 +18,8 @@ from carillon.cli.commands.login import login, whoami
 from carillon.cli.commands.manifests.apply import apply, diff
 from carillon.cli.commands.manifests.export import export
 from carillon.cli.commands.opening import open_job
+from carillon.cli.commands.notifications import notifications
+from carillon.cli.commands.operations import backfill, missed, operations
 from carillon.cli.commands.overview import forecast, status, upcoming
 from carillon.cli.commands.runs.dead_letters import dead_letters
 from carillon.cli.commands.runs.logs import logs
@@ -126,6 +128,7 @@ app.add_typer(imports, name="import")
 app.add_typer(dead_letters, name="dead-letters")
 app.add_typer(operations, name="operations")
 app.add_typer(calendars, name="calendars")
+app.add_typer(notifications, name="notifications")
 app.add_typer(admin, name="admin")
 app.command()(console)
 app.command()(login)

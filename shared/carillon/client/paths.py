@@ -24,6 +24,11 @@ def calendar_path(name: str) -> str:
     return f"/calendars/{_part(name, 'name', 'the name of a calendar')}"
 
 
+def notification_path(name: str, suffix: str = "") -> str:
+    """`/notifications/{name}` + suffix; raises InvalidFieldError for what cannot be a name."""
+    return f"/notifications/{_part(name, 'name', 'the name of a notification')}{suffix}"
+
+
 def run_path(run_id: str, suffix: str = "") -> str:
     """`/jobs/{job_id}/runs/{run_id}` + suffix: a run's id begins with its job's.
 

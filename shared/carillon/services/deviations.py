@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from carillon.domain.activity import Result
+from carillon.domain.activity.results import Result
 from carillon.domain.notifying.notice import MOST_ERRORS
 from carillon.domain.notifying.notification import Told
 from carillon.domain.notifying.window import Noted

@@ -1,17 +1,22 @@
-"""Operations and calendars."""
+"""Operations, calendars and notifications."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Unpack
 
-from carillon.client.paths import calendar_path, operation_path
+from carillon.client.paths import calendar_path, notification_path, operation_path
 from carillon.client.resources.jobs import condition
 from carillon.client.steps import DriverT, Resource, Steps, Stream, call, stream
 
 if TYPE_CHECKING:
-    from carillon.client.types.answers import CalendarForm, OperationForm
-    from carillon.client.types.requests import CalendarBody
+    from carillon.client.types.answers import (
+        CalendarForm,
+        NotificationForm,
+        OperationForm,
+        TestForm,
+    )
+    from carillon.client.types.requests import CalendarBody, NotificationBody
 
 
 class Operations(Resource[DriverT]):
@@ -84,3 +89,50 @@ class Calendars(Resource[DriverT]):
     def delete(self, name: str) -> Steps[None]:
         """Conflict while a job follows it."""
         yield from self._session.send("DELETE", calendar_path(name))
+
+
+class Notifications(Resource[DriverT]):
+    """Messages about what goes wrong."""
+
+    @stream
+    def list(self, *, limit: int | None = None) -> Stream[NotificationForm]:
+        """By name, each with its last delivery."""
+        yield from self._session.pages("/notifications", limit)
+
+    @call
+    def get(self, name: str) -> Steps[NotificationForm]:
+        answer: NotificationForm = yield from self._session.ask("GET", notification_path(name))
+        return answer
+
+    @call
+    def put(
+        self,
+        name: str,
+        /,
+        *,
+        revision: int | None = None,
+        only_new: bool = False,
+        **settings: Unpack[NotificationBody],
+    ) -> Steps[NotificationForm]:
+        """Create it, or replace it whole.
+
+        `revision`: only over this one; `only_new`: only if there is none; else Conflict.
+        """
+        answer: NotificationForm = yield from self._session.ask(
+            "PUT",
+            notification_path(name),
+            body=settings,
+            headers=condition(revision, only_new),
+        )
+        return answer
+
+    @call
+    def delete(self, name: str) -> Steps[None]:
+        yield from self._session.send("DELETE", notification_path(name))
+
+    @call
+    def test(self, name: str) -> Steps[TestForm]:
+        """Send a message that says it is a test."""
+        path = notification_path(name, "/test")
+        answer: TestForm = yield from self._session.ask("POST", path)
+        return answer
