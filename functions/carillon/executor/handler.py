@@ -20,6 +20,7 @@ from carillon.executor.router import Router
 from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Targets
 from carillon.executor.tracing import create_tracer
+from carillon.services.activity import Activity, ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores, read_parameters

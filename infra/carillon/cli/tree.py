@@ -17,9 +17,8 @@ from carillon.cli.commands.jobs import jobs
 from carillon.cli.commands.login import login, whoami
 from carillon.cli.commands.manifests.apply import apply, diff
 from carillon.cli.commands.manifests.export import export
-from carillon.cli.commands.opening import open_job
 from carillon.cli.commands.notifications import notifications
-from carillon.cli.commands.operations import backfill, missed, operations
+from carillon.cli.commands.opening import open_job
 from carillon.cli.commands.overview import forecast, status, upcoming
 from carillon.cli.commands.runs.dead_letters import dead_letters
 from carillon.cli.commands.runs.logs import logs

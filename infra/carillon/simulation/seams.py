@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 from carillon.clock import SeededEntropy
 from carillon.domain.activity.results import Result
 from carillon.domain.message import Message
-from carillon.domain.wheel.delaying import whole_delay
+from carillon.domain.wheel.delaying import check_delays, whole_delay
 from carillon.errors import QueueUnavailableError
 from carillon.services.activity import ActivityWriter
 from carillon.simulation.faults import Draws, Fault
@@ -29,7 +29,6 @@ from carillon.stores.ports import (
     OPERATIONS,
     WINDOWS,
     Stores,
-    check_delays,
 )
 
 _P = TypeVar("_P")

@@ -19,7 +19,7 @@ from carillon.domain.calendar import Calendar
 from carillon.domain.events import Event
 from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Job, Successor
-from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.message import Message
 from carillon.domain.notifying.notification import Notification
 from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
@@ -394,12 +394,3 @@ class Stores:
     events: EventSink
     skew_seconds: Callable[[], float | None]
     """This machine's clock minus the database's, as last seen; None before the first answer."""
-
-
-def check_delays(messages: Sequence[Message], delays: Sequence[float]) -> None:
-    """Raises ValueError unless each message has one delay from 0 to 900 seconds."""
-    if len(messages) != len(delays):
-        raise ValueError(f"{len(messages)} messages with {len(delays)} delays")
-    for delay in delays:
-        if not 0 <= delay <= LONGEST_DELAY_SECONDS:
-            raise ValueError(f"a delay of {delay} s is not between 0 and {LONGEST_DELAY_SECONDS}")

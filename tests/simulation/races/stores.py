@@ -7,7 +7,7 @@ from typing import Any
 
 from carillon.domain.message import Message, decode, encode
 from carillon.domain.notifying.notification import Deliverable
-from carillon.domain.wheel.delaying import whole_delay
+from carillon.domain.wheel.delaying import check_delays, whole_delay
 from carillon.executor.targets import Call, Outcome
 from carillon.simulation.deployment import Deployment
 from carillon.stores.memory.messaging import MemoryEvents
@@ -24,7 +24,6 @@ from carillon.stores.ports import (
     NOTIFICATIONS,
     OPERATIONS,
     WINDOWS,
-    check_delays,
 )
 
 PORTS = (

@@ -90,7 +90,7 @@ class NotificationRoutes(Resource):
         Kind.CONTENDED,
     )
     def delete_notification(self, name: NotificationName) -> Response[None]:
-        """What is on its way is not delivered any more."""
+        """No message of it that is on its way is delivered any more."""
         found = self._service.delete(self._owner(), name)
         self._report(Action.NOTIFICATION_DELETED, found)
         return Response(204)

@@ -13,7 +13,7 @@ from carillon.api.jobs.service import ATTEMPTS
 from carillon.api.jobs.validation import refuse_target
 from carillon.api.notifications.models import NotificationBody
 from carillon.clock import Clock, Entropy
-from carillon.domain.notifying.notice import test_notice
+from carillon.domain.notifying.notice import notice_of_test
 from carillon.domain.notifying.notification import (
     AT_MOST_EVERY,
     MOST_NOTIFICATIONS,
@@ -154,6 +154,6 @@ class NotificationService:
         now = self._clock.now()
         part = f"test{self._entropy.new_id(now)[-8:].lower()}"
         key = delivery_key(owner, found.name, now.replace(microsecond=0), part)
-        self._notices.record(key, test_notice(name, self._settings.console_url))
+        self._notices.record(key, notice_of_test(name, self._settings.console_url))
         self._notices.send(key)
         return key

@@ -90,7 +90,7 @@ def digest_notice(
     }
 
 
-def test_notice(name: str, link: str) -> Notice:
+def notice_of_test(name: str, link: str) -> Notice:
     """The message of a test."""
     return _head("test", name, "a test: this channel works", link)
 

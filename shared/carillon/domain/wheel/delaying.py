@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import floor
 
-from carillon.domain.message import Message
+from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 
 ROUNDED_UP_SECONDS = 0.1
 """A delay is rounded up by less than this: a message sent this late after a second starts that
@@ -55,3 +55,12 @@ class Alignment:
             return 0.0
         seconds = _SENT_AT_FRACTION - fraction
         return seconds if now + timedelta(seconds=seconds) <= self.until else 0.0
+
+
+def check_delays(messages: Sequence[Message], delays: Sequence[float]) -> None:
+    """Raises ValueError unless each message has one delay from 0 to 900 seconds."""
+    if len(messages) != len(delays):
+        raise ValueError(f"{len(messages)} messages with {len(delays)} delays")
+    for delay in delays:
+        if not 0 <= delay <= LONGEST_DELAY_SECONDS:
+            raise ValueError(f"a delay of {delay} s is not between 0 and {LONGEST_DELAY_SECONDS}")

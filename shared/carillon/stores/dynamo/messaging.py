@@ -17,10 +17,9 @@ from carillon.clock import Clock, Entropy
 from carillon.domain.events import Event
 from carillon.domain.job import Lane
 from carillon.domain.message import Message, encode
-from carillon.domain.wheel.delaying import whole_delay
+from carillon.domain.wheel.delaying import check_delays, whole_delay
 from carillon.errors import QueueUnavailableError
 from carillon.stores.dynamo.table import ATTEMPTS, pause
-from carillon.stores.ports import check_delays
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

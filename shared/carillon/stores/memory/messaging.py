@@ -10,8 +10,7 @@ from carillon.clock import Clock
 from carillon.domain.events import Event
 from carillon.domain.job import Lane
 from carillon.domain.message import Message, decode, encode
-from carillon.domain.wheel.delaying import whole_delay
-from carillon.stores.ports import check_delays
+from carillon.domain.wheel.delaying import check_delays, whole_delay
 
 
 @dataclass(frozen=True, slots=True)
