@@ -1,4 +1,4 @@
-"""What has gone wrong with an owner's jobs, by the activity feed."""
+"""Deviations: what has gone wrong with an owner's jobs, by the activity feed."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

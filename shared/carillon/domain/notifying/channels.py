@@ -1,4 +1,4 @@
-"""What a channel is called with, for a message of a notification."""
+"""The target and payload with which a channel is called, for a message of a notification."""
 
 import json
 

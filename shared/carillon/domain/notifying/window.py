@@ -104,7 +104,7 @@ class Window:
         return self.step == FIRST_STEP
 
     def unread(self, now: datetime) -> tuple[datetime, datetime]:
-        """What the present step reads of the feed, by when it was recorded: both ends, in whole
+        """The span of the feed that the present step reads, by recording: both ends, in whole
         seconds. Records of the last moments may have yet to come."""
         until = now.replace(microsecond=0) - RECORDING
         return self.told_until.replace(microsecond=0) + timedelta(seconds=1), until

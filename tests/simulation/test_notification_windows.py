@@ -1,0 +1,303 @@
+"""The windows of a notification, explored whole: the code of events and of ends, call by call in
+every order, with a crash before any call. Nothing is lost; without one nothing is told twice."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from carillon.domain.activity.results import Result
+from carillon.domain.events import Event, EventType
+from carillon.domain.message import Message
+from carillon.domain.notifying import window as windows
+from carillon.domain.notifying.notification import Notification, Told, channel_text
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.targets import WebhookTarget
+from carillon.executor.notifying.notifier import Notifier
+from carillon.executor.notifying.window_end import WindowEnd
+from carillon.services.activity import ActivityPage
+from carillon.services.notices import Notices, _record_key
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+SETTLE = timedelta(seconds=70)
+LIFE_SECONDS = 55
+"""Of a process; a message whose executor has died may come again however late."""
+HOOK = channel_text(WebhookTarget(url="https://example.com/hook"))
+OPS = Notification("o", "ops", 1, (Told.RUN_DEAD,), HOOK, NOON - SETTLE * 9, NOON - SETTLE * 9)
+
+
+class Stop(BaseException):
+    """The actor stands before its next call."""
+
+
+@dataclass(frozen=True)
+class Actor:
+    """An executor at an event (the number of a job) or at an end (a message), after `answers`;
+    `began` is None while the message of one that died has yet to come again."""
+
+    at: int | Message
+    since: float
+    answers: tuple[Any, ...] = ()
+    began: float | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """`now` in seconds; `come` are events that happened, `ends` are (visible, message)."""
+
+    now: float = 0
+    actors: tuple[Actor, ...] = ()
+    come: int = 0
+    window: Any = None
+    records: tuple[tuple[str, str], ...] = ()
+    feed: tuple[tuple[float, int], ...] = ()
+    sent: frozenset[str] = frozenset()
+    ends: tuple[tuple[float, Message], ...] = ()
+    crashes: int = 1
+    has_crashed: bool = False
+
+
+@dataclass(frozen=True)
+class Stored:
+    payload: str
+
+
+class Ports:
+    """Answers an actor what it was answered before, lets one call more through, then stops it."""
+
+    def __init__(self, state: State, actor: Actor) -> None:
+        self.state = state
+        self.answers = list(actor.answers)
+        self.place = 0
+        self.has_called = False
+
+    def now(self) -> datetime:
+        return NOON + timedelta(seconds=self._answer(lambda: self.state.now, is_call=False))
+
+    def sleep(self, seconds: float) -> None:
+        pass
+
+    def _answer(self, effect: Callable[[], Any], *, is_call: bool = True) -> Any:
+        if self.place == len(self.answers):
+            if self.has_called:
+                raise Stop
+            self.has_called = is_call
+            self.answers.append(effect())
+        self.place += 1
+        return self.answers[self.place - 1]
+
+    def _change(self, **members: Any) -> bool:
+        self.state = replace(self.state, **members)
+        return True
+
+    def list(self, *_: Any) -> Any:
+        return SimpleNamespace(items=(OPS,))
+
+    def get(self, owner: str, key: str) -> Any:
+        if key == OPS.name:
+            return self._answer(lambda: self.state.window)
+        return self._answer(lambda: _record_of(self.state, key))
+
+    def put(self, row: Any, over: int | None) -> bool:
+        if isinstance(row, windows.Window):
+            seen = self.state.window
+            return bool(
+                self._answer(lambda: (seen and seen.revision) == over and self._change(window=row))
+            )
+        return bool(
+            self._answer(
+                lambda: (
+                    _record_of(self.state, row.key) is None
+                    and self._change(
+                        records=tuple(sorted((*self.state.records, (row.key, row.payload))))
+                    )
+                )
+            )
+        )
+
+    def send(self, messages: Sequence[Message], delays: Sequence[float]) -> None:
+        (message,), (delay,) = messages, delays
+
+        def effect() -> bool:
+            if message.key.kind is RunKind.NOTICE:
+                return self._change(sent=self.state.sent | {message.key.run_id})
+            visible = max(self.state.now + delay, (message.due_at - NOON).total_seconds())
+            if message.attempt < ((self.state.window and self.state.window.step) or 0):
+                visible = self.state.now + delay
+            return self._change(ends=tuple(sorted((*self.state.ends, (visible, message)), key=str)))
+
+        self._answer(effect)
+
+    def read(self, owner: str, only: Any, from_at: Any, until_at: Any, *_: Any) -> ActivityPage:
+        def effect() -> tuple[Result, ...]:
+            found = ((NOON + timedelta(seconds=at), number) for at, number in self.state.feed)
+            return tuple(_result(number, at) for at, number in found if from_at <= at <= until_at)
+
+        return ActivityPage(self._answer(effect), None)
+
+    def record(self, number: int) -> None:
+        self._answer(
+            lambda: self._change(feed=tuple(sorted((*self.state.feed, (self.state.now, number)))))
+        )
+
+
+def _with(items: tuple[Any, ...], item: Any) -> tuple[Any, ...]:
+    """In an order of their own: who put an item first makes no other state."""
+    return tuple(sorted((*items, item)))
+
+
+def _record_of(state: State, key: str) -> Any:
+    found = dict(state.records).get(key)
+    return None if found is None else Stored(found)
+
+
+def _key(number: int) -> RunKey:
+    return RunKey("o", f"job{number}", RunKind.SCHEDULED, NOON)
+
+
+def _result(number: int, at: datetime) -> Result:
+    return Result(_key(number), RunStatus.DEAD, 1, at, f"job {number}")
+
+
+def _recovered(*_: Any) -> tuple[Run, ...]:
+    end = NOON + timedelta(days=1)
+    row = Run(_key(0), RunStatus.SUCCEEDED, 1, 1, "c", "", end, end, finished_at=end)
+    return (row,)
+
+
+def act(state: State, actor: Actor) -> tuple[State, Actor | None]:
+    """The state after the actor's next call, and the actor then; None: it has ended."""
+    port = Ports(state, actor)
+    notices = Notices(port, port, port, timedelta(days=30))  # type: ignore[arg-type]
+    try:
+        if isinstance(actor.at, Message):
+            ports: Any = SimpleNamespace(
+                notifications=SimpleNamespace(get=lambda *_: OPS),
+                windows=port,
+                runs=SimpleNamespace(get=lambda key: key.run_id in state.sent or None),
+                queue=port,
+                clock=port,
+                feed=port,
+                history=SimpleNamespace(latest=_recovered, get=lambda key: None),
+                notices=notices,
+                settle=SETTLE,
+                console_url="",
+            )
+            WindowEnd(ports).end(actor.at)
+        else:
+            notifier = Notifier(port, port, notices, port, port, SETTLE)  # type: ignore[arg-type]
+            data = {"job_id": f"job{actor.at}", "job_name": f"job {actor.at}"}
+            data["run_id"] = _key(actor.at).run_id
+            at = NOON + timedelta(seconds=actor.since)
+            job: Any = SimpleNamespace(
+                owner="o", spec=SimpleNamespace(name=data["job_name"], tags={})
+            )
+            notifier.heard(job, Event("e", EventType.RUN_DEAD, data["run_id"], at, data))
+            port.record(actor.at)
+    except Stop:
+        began = state.now if actor.began is None else actor.began
+        return port.state, replace(actor, answers=tuple(port.answers), began=began)
+    return port.state, None
+
+
+def moves(state: State, starts: tuple[float, ...]) -> Iterator[State]:
+    for place, actor in enumerate(state.actors):
+        others = (*state.actors[:place], *state.actors[place + 1 :])
+        after, then = act(state, actor)
+        yield replace(after, actors=others if then is None else (*others, then))
+        if state.crashes and actor.answers:
+            crashed = replace(state, crashes=state.crashes - 1, has_crashed=True)
+            again = Actor(actor.at, actor.since)
+            yield replace(crashed, actors=(*others, again))
+    for place, (visible, message) in enumerate(state.ends):
+        if visible <= state.now:
+            rest = (*state.ends[:place], *state.ends[place + 1 :])
+            begun = Actor(message, state.now, began=state.now)
+            yield replace(state, ends=rest, actors=(*state.actors, begun))
+    times = [visible for visible, _ in state.ends] + [*starts[state.come : state.come + 1]]
+    later = min((at for at in times if at > state.now), default=None)
+    if state.come < len(starts) and starts[state.come] <= state.now:
+        begun = Actor(state.come, starts[state.come], began=state.now)
+        yield replace(state, come=state.come + 1, actors=(*state.actors, begun))
+    elif later is not None and all(
+        actor.began is None or later - actor.began < LIFE_SECONDS for actor in state.actors
+    ):
+        yield replace(state, now=later)
+
+
+def explore(starts: tuple[float, ...], crashes: int) -> tuple[int, list[str]]:
+    """The number of states, and what is wrong at the ends."""
+    first = State(crashes=crashes)
+    seen, waiting = {first}, [first]
+    faults: list[str] = []
+    while waiting:
+        state = waiting.pop()
+        following = list(moves(state, starts))
+        for each in following:
+            if each not in seen:
+                seen.add(each)
+                waiting.append(each)
+        if not following:
+            faults += judged(state, len(starts))
+    return len(seen), faults
+
+
+def judged(state: State, count: int) -> Iterator[str]:
+    told: Counter[str] = Counter()
+    for key, text in state.records:
+        body = json.loads(text)
+        if _run_id_of(state, key) in state.sent:
+            event = body.get("event")
+            told.update({event["job_id"]: 1} if event else {})
+            told.update({each["job_id"]: each["count"] for each in body.get("jobs", ())})
+    for number in range(count):
+        times = told[f"job{number}"]
+        if times == 0:
+            yield f"job {number} is told never"
+        if times > 1 and not state.has_crashed:
+            yield f"job {number} is told {times} times"
+    if state.window.is_open:
+        yield "a window is open for ever"
+
+
+def _run_id_of(state: State, record_key: str) -> str:
+    keys = (RunKey.from_run_id("o", run_id) for run_id in state.sent)
+    return next((key.run_id for key in keys if _record_key(key) == record_key), "")
+
+
+TOGETHER = (0.0, 0.0)
+AT_THE_END = (0.0, 899.0, 901.0)
+IN_THE_GAP = (0.0, 940.0)
+APART = (0.0, 971.0)
+
+
+@pytest.mark.parametrize("starts", [TOGETHER, AT_THE_END, IN_THE_GAP, APART])
+def test_each_event_is_told_once(starts: tuple[float, ...]) -> None:
+    states, faults = explore(starts, crashes=0)
+    assert not faults, faults[0]
+    assert states > 40
+
+
+def test_after_a_crash_each_event_is_told() -> None:
+    """Of IN_THE_GAP and APART the states are many: a minute for each."""
+    states, faults = explore(TOGETHER, crashes=1)
+    assert not faults, faults[0]
+    assert states > 400
+
+
+def test_a_window_that_closes_over_what_comes_after_its_end_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The planted bug: nothing marks a window whose end has passed."""
+
+    def silent(window: Any, event: Any, *_: Any) -> windows.Quiet:
+        return windows.Quiet.TOLD_LATER
+
+    monkeypatch.setattr(windows, "_with", silent)
+    _, faults = explore((0.0, 965.0), crashes=0)
+    assert "job 1 is told never" in faults
