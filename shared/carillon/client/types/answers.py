@@ -108,6 +108,10 @@ class JobSummaryPage(TypedDict):
     next_cursor: str | None
     unreadable: NotRequired[list[UnreadableForm]]
     items: list[JobSummaryForm]
+class MinuteJobsForm(TypedDict):
+    minute: str
+    items: list[MinuteJobForm]
+    complete: bool
 _MissedListWords = TypedDict("_MissedListWords", {"from": "str"})
 class MissedList(_MissedListWords):
     items: list[MissedForm]
@@ -175,6 +179,11 @@ class LagForm(TypedDict):
     p95: float
     p99: float
     max: float
+class MinuteJobForm(TypedDict):
+    job_id: str
+    name: str
+    fires: int
+    window: str | None
 class MissedForm(TypedDict):
     fire_at: str
     status: RunStatus | None
