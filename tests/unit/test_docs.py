@@ -17,6 +17,12 @@ def name_of(path: Path) -> str:
     return path.name
 
 
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=name_of)
+def test_merges_are_resolved(document: Path) -> None:
+    marks = re.findall(r"^(?:<{7} |={7}$|>{7} ).*", document.read_text(), re.MULTILINE)
+    assert not marks
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_tests_that_are_named_exist(document: Path) -> None:
     for path, name in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", document.read_text()):
