@@ -36,12 +36,13 @@ const search = () => /** @type {HTMLElement | null} */ (document.querySelector("
 function Bar({ path, caller, signOut }) {
   const shown = ROUTES.filter(({ key, operators }) => key && (!operators || caller?.is_operator));
   const isDark = theme.use() === "dark";
+  const status = /** @type {any} */ (useLoad(() => api.get("/status"), [], { every: 30 }).data);
   return html`<nav class="bar" aria-label="Pages">
     <a class="brand" href=${href("/jobs")}><${Bell} />Carillon</a>
     <div class="pages">
       ${shown.map(
         (route) => html`<a key=${route.path} href=${href(route.path)} title=${`g ${route.key}`}
-          aria-current=${`/${path.split("/")[1]}` === route.path ? "page" : undefined}>${route.title}</a>`,
+          aria-current=${`/${path.split("/")[1]}` === route.path ? "page" : undefined}>${route.title}${route.badge && status?.[route.badge] > 0 && html` <span class="badge">${status[route.badge]}</span>`}</a>`,
       )}
     </div>
     <div class="tools">

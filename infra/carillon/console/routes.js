@@ -7,6 +7,7 @@
  * @property {string} title
  * @property {string} [key]
  * @property {boolean} [operators]
+ * @property {string} [badge] the member of `GET /status` that is shown beside the title
  * @property {() => Promise<{ default: any }>} load
  */
 
@@ -19,7 +20,7 @@ export const ROUTES = [
   { path: "/jobs/:job_id/runs/:run_id", title: "Run", load: () => import("./pages/run.js") },
   { path: "/activity", title: "Activity", key: "a", load: () => import("./pages/activity.js") },
   { path: "/forecast", title: "Forecast", key: "f", load: () => import("./pages/forecast.js") },
-  { path: "/dead-letters", title: "Dead letters", key: "d", load: () => import("./pages/dead_letters.js") },
+  { path: "/dead-letters", title: "Dead letters", key: "d", badge: "dead_letters", load: () => import("./pages/dead_letters.js") },
   { path: "/calendars", title: "Calendars", key: "c", load: () => import("./pages/calendars.js") },
   { path: "/calendars/:name", title: "Calendar", load: () => import("./pages/calendar.js") },
   { path: "/operations", title: "Operations", key: "o", load: () => import("./pages/operations.js") },

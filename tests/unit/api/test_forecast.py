@@ -228,6 +228,10 @@ def test_the_jobs_of_a_minute_are_named_and_a_window_takes_them_elsewhere(
     create(client, "later", "1 12 * * *")
     create(stranger, "theirs", "0 12 * * *")
 
+    def in_minute(job: Any, fires: int, most: int) -> Any:
+        own = {"job_id": job["job_id"], "name": job["name"]}
+        return own | {"fires": fires, "most_per_day": most, "window": None}
+
     def who(minute: str) -> Any:
         answer = client.get("/forecast/jobs", minute=f"2026-03-02T{minute}Z")
         assert answer.status == 200, answer.text
@@ -236,8 +240,8 @@ def test_the_jobs_of_a_minute_are_named_and_a_window_takes_them_elsewhere(
     assert who("12:00:30") == {
         "minute": "2026-03-02T12:00:00Z",
         "items": [
-            {"job_id": often["job_id"], "name": "often", "fires": 3, "window": None},
-            *({"job_id": j["job_id"], "name": j["name"], "fires": 1, "window": None} for j in herd),
+            in_minute(often, 3, 180),
+            *(in_minute(job, 1, 1) for job in herd),
         ],
         "complete": True,
     }

@@ -152,17 +152,24 @@ class ForecastForm(BaseModel):
 
 
 class MinuteJobForm(BaseModel):
-    """A job, its expected starts in a minute, and its window, null for none."""
+    """A job, its expected starts in a minute and at most in a day, and its window, null for
+    none."""
 
     job_id: str
     name: str
     fires: int
+    most_per_day: int
     window: str | None
 
     @classmethod
-    def of(cls, job: Job, fires: int) -> "MinuteJobForm":
-        window = job.spec.window or None
-        return cls(job_id=job.job_id, name=job.spec.name, fires=fires, window=window)
+    def of(cls, job: Job, fires: int, most_per_day: int) -> "MinuteJobForm":
+        return cls(
+            job_id=job.job_id,
+            name=job.spec.name,
+            fires=fires,
+            most_per_day=most_per_day,
+            window=job.spec.window or None,
+        )
 
 
 class MinuteJobsForm(BaseModel):

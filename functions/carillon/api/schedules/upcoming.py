@@ -113,7 +113,8 @@ class ForecastService:
         for group, jobs in groups.items():
             starts = _seconds_between(group.schedule, group.first, first + 60 - group.offset)
             if fires := sum(1 for _ in starts):
-                found += [MinuteJobForm.of(job, fires) for job in jobs]
+                most = most_fires_per_day(group.schedule)
+                found += [MinuteJobForm.of(job, fires, most) for job in jobs]
         found.sort(key=lambda job: (-job.fires, job.name))
         return MinuteJobsForm(minute=_minute_start(first // 60), items=found, complete=not has_more)
 

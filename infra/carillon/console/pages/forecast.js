@@ -8,6 +8,7 @@ import { useKeys } from "../lib/keys.js";
 import { Callout, Empty, Head, Loaded, Writing } from "../lib/parts.js";
 import { Bar } from "../lib/progress.js";
 import { href, jobHref, setQuery } from "../lib/router.js";
+import { isReadOnly } from "../lib/session.js";
 import { useLoad } from "../lib/store.js";
 import { absolute, clockFace, minute as clockOf, zoneName } from "../lib/time.js";
 
@@ -30,8 +31,8 @@ function midnight(at) {
 /** @param {number} at */
 const dayName = (at) => absolute(at).split(", ")[0];
 
-/** @param {string} text */
-const count = (text) => Number(text).toLocaleString("en");
+/** @param {number} value */
+const number = (value) => value.toLocaleString("en");
 
 /**
  * The least value of each step of the scale: fifths of the different values. So one crowded minute has a step of its
@@ -69,7 +70,7 @@ export default function ForecastPage({ query }) {
   const isToday = first === midnight(Date.now());
 
   return html`
-    <${Head} title="Forecast" sub=${html`<span>${dayName(first)}, ${zoneName()}</span>${load.data && html`<span>${count(String(load.data.total))} starts of ${count(String(load.data.jobs_counted))} jobs</span>`}`}>
+    <${Head} title="Forecast" sub=${html`<span>${dayName(first)}, ${zoneName()}</span>${load.data && html`<span>${number(load.data.total)} starts of ${number(load.data.jobs_counted)} jobs</span>`}`}>
       <button type="button" title="[" onClick=${() => turn(-1)}>‹ Day before</button>
       <button type="button" disabled=${isToday} onClick=${() => turn(0)}>Today</button>
       <button type="button" title="]" onClick=${() => turn(1)}>Day after ›</button>
@@ -113,7 +114,7 @@ function Map({ forecast, first, last, chosen, choose }) {
   const selected = chosen === null ? null : Math.round((chosen - first) / MINUTE);
   const present = pointed ?? selected ?? Math.max(0, Math.min(hours * 60 - 1, Math.floor((now - first) / MINUTE)));
   /** @param {number} at */
-  const words = (at) => `${clockOf(first + at * MINUTE)}: ${fires[at] ? `${count(String(fires[at]))} start${fires[at] === 1 ? "" : "s"}, step ${stepOf(at) + 1} of ${steps.length}` : "no start"}`;
+  const words = (at) => `${clockOf(first + at * MINUTE)}: ${fires[at] ? `${number(fires[at])} start${fires[at] === 1 ? "" : "s"}, step ${stepOf(at) + 1} of ${steps.length}` : "no start"}`;
   /** @param {any} event */
   const cellAt = ({ currentTarget, clientX, clientY }) => {
     const box = currentTarget.getBoundingClientRect();
@@ -153,7 +154,7 @@ function Map({ forecast, first, last, chosen, choose }) {
       <strong>${words(present)}</strong>
       <span class="legend">${steps.map((least, at) => {
         const most = Math.max(...Object.values(fires).filter((each) => !(each >= (steps[at + 1] ?? Infinity))));
-        return html`<span key=${least}><i class=${`heat-${shade(at, steps.length)}`}></i>${least === most ? count(String(least)) : `${count(String(least))}–${count(String(most))}`}</span>`;
+        return html`<span key=${least}><i class=${`heat-${shade(at, steps.length)}`}></i>${least === most ? number(least) : `${number(least)}–${number(most)}`}</span>`;
       })}<span><i class="heat-3 past"></i>past</span><span><i class="peak"></i>peak</span></span>
     </footer>
   </section>`;
@@ -164,28 +165,39 @@ const Peaks = ({ peaks, chosen, choose }) =>
   html`<section class="card" aria-label="Peaks"><h2>Peaks</h2>
     <ul class="peaks">${peaks.map(({ minute, fires, jobs }) => html`<li key=${minute}>
       <button type="button" class="plain" aria-pressed=${chosen === Date.parse(minute)} onClick=${() => choose(Date.parse(minute))}>
-        <strong>${clockOf(minute)}</strong><span>${count(String(fires))} start${fires === 1 ? "" : "s"}</span></button>
+        <strong>${clockOf(minute)}</strong><span>${number(fires)} start${fires === 1 ? "" : "s"}</span></button>
       <p class="quiet">${jobs.join(", ")}${fires > jobs.length ? " …" : ""}</p></li>`)}</ul>
   </section>`;
+
+/** Jobs that fire more often are left where they are, unless they are chosen: a window would move each of their starts. */
+const SELDOM = 24;
+const MOST_NAMED = 50;
 
 /** Who is in a minute, and a way to spread them. @param {{ at: number, close: () => void, again: () => Promise<void> }} props */
 function Who({ at, close, again }) {
   const load = useLoad(() => everyone(at), [at]);
   const [share, setShare] = useState(/** @type {number | null} */ (null));
+  const [flipped, setFlipped] = useState(/** @type {Set<string>} */ (new Set()));
+  /** @param {Someone} job */
+  const isIn = ({ job_id, window, most_per_day }) => (!window && most_per_day <= SELDOM) !== flipped.has(job_id);
+  /** @param {string} id */
+  const flip = (id) => setFlipped(new Set(flipped.has(id) ? [...flipped].filter((each) => each !== id) : [...flipped, id]));
+  const chosen = (load.data ?? []).filter(isIn);
+  const named = chosen.length === 1 ? "this job" : `${number(chosen.length)} jobs`;
   const spread = async () => {
-    const jobs = load.data ?? [];
     const given = await ask({
-      title: `Spread ${jobs.length === 1 ? "this job" : `these ${count(String(jobs.length))} jobs`}`, yes: "Spread",
+      title: `Spread ${named}`, yes: "Spread",
       body: html`<p>Each starts a little later than its schedule says, always by the same amount: somewhere in a window.</p>
         <label class="field"><span>Window</span><select name="window">${WINDOWS.map((each) => html`<option value=${each} selected=${each === "15m"}>${each.endsWith("%") ? `${each} of the interval` : each}</option>`)}</select></label>`,
     });
     if (!given) return;
     setShare(0);
     await attempt(
-      (done) => `Spread ${count(String(done))} jobs over ${given.window}`,
-      () => toEach(jobs, ({ job_id }) => api.patch("/jobs/{job_id}", { job_id }, { window: given.window }), (done) => setShare(done / jobs.length)),
+      (done) => `Spread ${number(done)} job${done === 1 ? "" : "s"} over ${given.window}`,
+      () => toEach(chosen, ({ job_id }) => api.patch("/jobs/{job_id}", { job_id }, { window: given.window }), (done) => setShare(done / chosen.length)),
     );
     setShare(null);
+    setFlipped(new Set());
     await Promise.all([again(), load.again()]);
   };
   return html`<section class="card who-in" aria-label="Who is in this minute">
@@ -194,13 +206,13 @@ function Who({ at, close, again }) {
       ${share !== null && html`<${Bar} label="Spreading" share=${share} />`}
       <${Loaded} of=${load}>
         ${(/** @type {Someone[]} */ jobs) => html`
-          ${jobs.length ? html`<${Writing}><button type="button" class="primary" disabled=${share !== null} onClick=${spread}>Spread ${jobs.length === 1 ? "it" : `all ${count(String(jobs.length))}`}…</button><//>` : html`<p class="quiet">Nobody starts in this minute.</p>`}
-          <ul>${jobs.slice(0, MOST_NAMED).map((job) => html`<li key=${job.job_id}><a href=${jobHref(job.job_id)}>${job.name}</a>
-            ${job.window && html`<span class="chip">window ${job.window}</span>`}${job.fires > 1 && html`<span class="quiet">${job.fires} times</span>`}</li>`)}</ul>
-          ${jobs.length > MOST_NAMED && html`<p class="quiet">and ${count(String(jobs.length - MOST_NAMED))} more</p>`}`}
+          ${jobs.length ? html`<${Writing}><button type="button" class="primary" disabled=${share !== null || !chosen.length} onClick=${spread}>Spread ${named}…</button><//>` : html`<p class="quiet">Nobody starts in this minute.</p>`}
+          <ul>${jobs.slice(0, MOST_NAMED).map((job) => html`<li key=${job.job_id}>
+            ${!isReadOnly && html`<input type="checkbox" aria-label=${`Spread ${job.name}`} checked=${isIn(job)} onChange=${() => flip(job.job_id)} />`}
+            <a href=${jobHref(job.job_id)}>${job.name}</a>
+            ${job.window ? html`<span class="chip">window ${job.window}</span>` : job.most_per_day > SELDOM && html`<span class="quiet">${number(job.most_per_day)} a day</span>`}</li>`)}</ul>
+          ${jobs.length > MOST_NAMED && html`<p class="quiet">and ${number(jobs.length - MOST_NAMED)} more</p>`}`}
       <//>
     </div>
   </section>`;
 }
-
-const MOST_NAMED = 50;

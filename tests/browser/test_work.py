@@ -1,0 +1,182 @@
+"""What one does when something has gone wrong, or would: a herd is spread, dead letters are run
+again, runs are seen as they end. A world of its own: the others keep their few jobs."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from carillon.console.loopback import Loopback
+from tests.browser.conftest import Visit
+from tests.browser.rehearsed import served
+from tests.browser.test_pages import LOOKS
+
+HERD = 700
+CALENDAR = {
+    "description": "Public holidays",
+    "weekdays": ["sat", "sun"],
+    "dates": ["2026-06-23", "2026-06-24", "2026-11-18", "2026-12-31"],
+    "ranges": [{"from": "2026-12-24", "to": "2026-12-26"}],
+}
+WITHIN = timedelta(seconds=3)
+"""From the end of a run until it stands on the live page."""
+
+
+def ask(url: str, method: str, path: str, body: object = None) -> Any:
+    content = None if body is None else json.dumps(body).encode()
+    request = Request(url + path, content, {"Content-Type": "application/json"}, method=method)
+    with urlopen(request) as response:
+        return json.load(response)
+
+
+@pytest.fixture(scope="module")
+def busy() -> Iterator[str]:
+    """The address of an API with a herd at 09:00, and a calendar."""
+    with served() as url:
+        ask(url, "PUT", "/calendars/latvia", CALENDAR)
+        herd = [
+            {
+                "name": f"sync customer {number}",
+                "schedule": "0 9 * * *",
+                "target": {"type": "task", "name": "echo"},
+                "calendar": {"name": "latvia", "rule": "skip"} if number < 3 else None,
+            }
+            for number in range(HERD)
+        ]
+        made = ask(url, "POST", "/jobs/bulk", {"items": [_without_nulls(each) for each in herd]})
+        assert made["created"] == HERD
+        yield url
+
+
+def _without_nulls(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if value is not None}
+
+
+@pytest.fixture(scope="module")
+def console(busy: str) -> Iterator[Loopback]:
+    with Loopback(busy, "a-token", "k" * 32) as loopback:
+        yield loopback
+
+
+def workday() -> str:
+    """A day to come on which the calendar is open or not: the herd is there nonetheless."""
+    return (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
+
+
+PAGES = {
+    "activity": ("/activity", "table tbody tr"),
+    "forecast": (f"/forecast?day={workday()}&minute={workday()}T09:00Z", ".who-in li"),
+    "dead-letters": ("/dead-letters", "table tbody tr"),
+    "calendars": ("/calendars", "table tbody tr"),
+    "calendar": ("/calendars/latvia?year=2026", ".plain-list li"),
+    "operations": ("/operations", ".empty, progress"),
+    "segments": ("/segments", "table tbody tr"),
+    "notifications": ("/notifications", "table tbody tr"),
+    "notification": ("/notifications/new", ".fields"),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_these_pages_can_be_used_by_everybody(
+    browser: Browser, console: Loopback, busy: str, look: str
+) -> None:
+    ask(busy, "PUT", "/notifications/ops", NOTIFICATION)
+    with browser.new_context(**LOOKS[look]) as context:  # type: ignore[arg-type]
+        visit = Visit.in_context(context)
+        visit.open(console)
+        for name, (path, wanted) in PAGES.items():
+            visit.page.goto(f"{console.origin}/#{path}")
+            visit.page.locator(wanted).first.wait_for()
+            expect(visit.page.get_by_text("Loading …")).to_have_count(0)
+            assert visit.findings() == [], name
+            width = visit.page.evaluate("document.documentElement.scrollWidth")
+            assert width <= visit.page.evaluate("innerWidth"), name
+            if look == "light":
+                visit.picture(name)
+        assert visit.complaints == []
+
+
+NOTIFICATION = {
+    "on": ["run.dead", "run.missed", "run.recovered"],
+    "to": {"type": "slack", "url": {"secret": "slack-ops"}},
+}
+
+
+def test_a_herd_is_spread_and_the_map_changes(visit: Visit, console: Loopback) -> None:
+    page = visit.page
+    visit.open(console, f"/forecast?day={workday()}")
+    peaks = page.get_by_role("region", name="Peaks")
+    peaks.get_by_role("button", name="09:00").click()
+    before = _map(page)
+
+    who = page.get_by_role("region", name="Who is in this minute")
+    who.get_by_role("button", name=f"Spread {HERD} jobs…").click()
+    page.get_by_label("Window").select_option("30m")
+    page.get_by_role("button", name="Spread", exact=True).click()
+    expect(page.get_by_role("status").get_by_text("over 30m")).to_be_visible(timeout=120_000)
+
+    expect(page.get_by_role("slider")).not_to_have_attribute("aria-valuetext", before[0])
+    assert _map(page)[1] != before[1]
+    starts = page.get_by_role("slider").get_attribute("aria-valuetext") or ""
+    assert int(starts.split(": ")[1].split()[0]) < HERD / 5
+    assert visit.findings() == []
+    visit.picture("forecast-spread")
+
+
+def _map(page: Page) -> tuple[str, list[str]]:
+    """The words of the chosen minute; the shapes of the map."""
+    words = page.get_by_role("slider").get_attribute("aria-valuetext") or ""
+    return words, page.locator(".heat path").evaluate_all("all => all.map(e => e.outerHTML)")
+
+
+def test_the_map_is_read_by_the_keyboard(visit: Visit, console: Loopback) -> None:
+    visit.open(console)
+    visit.page.keyboard.press("g")
+    visit.page.keyboard.press("f")
+    slider = visit.page.get_by_role("slider")
+    slider.focus()
+    at = int(slider.get_attribute("aria-valuenow") or 0)
+    step = ("ArrowUp", -60) if at >= 60 else ("ArrowDown", 60)
+    slider.press(step[0])
+    expect(slider).to_have_attribute("aria-valuenow", str(at + step[1]))
+    slider.press("Enter")
+    expect(visit.page.get_by_role("region", name="Who is in this minute")).to_be_visible()
+
+
+def test_dead_letters_are_redriven_with_their_progress(visit: Visit, console: Loopback) -> None:
+    page = visit.page
+    visit.open(console, "/dead-letters?error=http_503")
+    page.locator("tbody tr").nth(3).wait_for()
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.get_by_text("1 selected")).to_be_visible()
+    page.keyboard.press("r")
+    expect(page.get_by_text("Redriven: it starts in a moment")).to_be_visible()
+
+    page.get_by_role("button", name="Redrive all matching…").click()
+    page.get_by_label("At most, a minute").fill("1000")
+    page.get_by_role("button", name="Redrive", exact=True).click()
+    progress = page.get_by_role("region", name="Progress")
+    expect(progress.get_by_role("progressbar")).to_be_visible()
+    expect(progress.get_by_text("succeeded")).to_be_visible(timeout=90_000)
+    expect(progress.get_by_role("progressbar")).to_have_attribute("value", "1")
+    assert visit.findings() == []
+    page.goto(f"{console.origin}/#/operations")
+    expect(page.get_by_text("Redrive of dead letters")).to_be_visible()
+
+
+def test_a_run_is_on_the_live_page_soon_after_its_end(
+    visit: Visit, console: Loopback, busy: str
+) -> None:
+    (job,) = ask(busy, "GET", "/jobs?view=summary&q=reindex")["items"]
+    visit.open(console, "/activity?kind=manual")
+    visit.page.locator(".empty").wait_for()
+    run = ask(busy, "POST", f"/jobs/{job['job_id']}/run")
+    visit.page.get_by_role("link", name="reindex search").wait_for()
+    shown_at = datetime.now(UTC)
+    ended = ask(busy, "GET", f"/runs/{run['run_id']}")["finished_at"]
+    assert shown_at - datetime.fromisoformat(ended) <= WITHIN
