@@ -75,16 +75,13 @@ PAGES = {
     "calendar": ("/calendars/latvia?year=2026", ".plain-list li"),
     "operations": ("/operations", ".empty, progress"),
     "segments": ("/segments", "table tbody tr"),
-    "notifications": ("/notifications", "table tbody tr"),
-    "notification": ("/notifications/new", ".fields"),
 }
 
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_these_pages_can_be_used_by_everybody(
-    browser: Browser, console: Loopback, busy: str, look: str
+    browser: Browser, console: Loopback, look: str
 ) -> None:
-    ask(busy, "PUT", "/notifications/ops", NOTIFICATION)
     with browser.new_context(**LOOKS[look]) as context:  # type: ignore[arg-type]
         visit = Visit.in_context(context)
         visit.open(console)
@@ -98,12 +95,6 @@ def test_these_pages_can_be_used_by_everybody(
             if look == "light":
                 visit.picture(name)
         assert visit.complaints == []
-
-
-NOTIFICATION = {
-    "on": ["run.dead", "run.missed", "run.recovered"],
-    "to": {"type": "slack", "url": {"secret": "slack-ops"}},
-}
 
 
 def test_a_herd_is_spread_and_the_map_changes(visit: Visit, console: Loopback) -> None:
