@@ -20,8 +20,8 @@ from aws_lambda_powertools.metrics import Metrics
 
 from carillon.api.app import Api
 from carillon.clock import SystemClock
+from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.run import RunError
-from carillon.domain.targets import Target
 from carillon.executor.targets import Call, Failure, Success
 from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.faults import Chaos, Draws, Faults
@@ -39,7 +39,7 @@ NAMES = [each.name for each in fields(Stores)]
 WEBHOOK = "https://billing.example.com/hooks/"
 
 
-def _behave(target: Target, call: Call, draws: Draws) -> Behaviour:
+def _behave(target: Deliverable, call: Call, draws: Draws) -> Behaviour:
     """Webhooks fail now and then, and `import` for good since a few hours; others succeed."""
     name = str(getattr(target, "url", getattr(target, "name", "")))
     seconds = 0.08 + 1.4 * draws.fraction() ** 3
