@@ -22,6 +22,10 @@ CALENDAR = {
     "dates": ["2026-06-23", "2026-06-24", "2026-11-18", "2026-12-31"],
     "ranges": [{"from": "2026-12-24", "to": "2026-12-26"}],
 }
+NOTIFICATION = {
+    "on": ["run.dead", "run.missed", "run.recovered"],
+    "to": {"type": "slack", "url": {"secret": "slack-ops"}},
+}
 WITHIN = timedelta(seconds=3)
 """From the end of a run until it stands on the live page."""
 
@@ -49,6 +53,7 @@ def busy() -> Iterator[str]:
         ]
         made = ask(url, "POST", "/jobs/bulk", {"items": [_without_nulls(each) for each in herd]})
         assert made["created"] == HERD
+        ask(url, "PUT", "/notifications/ops", NOTIFICATION)
         yield url
 
 
@@ -75,6 +80,8 @@ PAGES = {
     "calendar": ("/calendars/latvia?year=2026", ".plain-list li"),
     "operations": ("/operations", ".empty, progress"),
     "segments": ("/segments", "table tbody tr"),
+    "notifications": ("/notifications", "table tbody tr"),
+    "notification": ("/notifications/new", ".fields"),
 }
 
 

@@ -20,6 +20,7 @@ export type Operation = Schemas["OperationForm"];
 export type Forecast = Schemas["ForecastForm"];
 export type Calendar = Schemas["CalendarForm"];
 export type InMinute = Schemas["MinuteJobForm"];
+export type Notification = Schemas["NotificationForm"];
 export type Segment = Schemas["SegmentForm"];
 
 export type paths = described;
@@ -46,14 +47,3 @@ export type JobRow = Pick<
   Job,
   "job_id" | "name" | "state" | "resume_at" | "note" | "schedule" | "sentence" | "timezone" | "parent" | "tags" | "managed_by" | "next_fire_at"
 > & { last_run?: Seen | null; recent?: Seen[] };
-/** A notification, and how its last message went. */
-export interface Notification {
-  name: string;
-  on: string[];
-  to: Record<string, any>;
-  jobs: string;
-  tags: Record<string, string>;
-  at_most_every: string;
-  last_delivery: { run_id: string; status: string; at: string; error_kind: string | null; error_message: string | null } | null;
-  is_dead: boolean;
-}

@@ -1,6 +1,6 @@
 // @ts-check
 // One notification: what it tells, of which jobs, to whom; with a test.
-import { api as typed, Problem } from "../lib/api.js";
+import { api, Problem } from "../lib/api.js";
 import { attempt, confirm, tell } from "../lib/feedback.js";
 import { Field } from "../lib/fields.js";
 import { html, useState } from "../lib/html.js";
@@ -12,9 +12,6 @@ import { Time } from "../lib/time.js";
 
 /** @typedef {import("../types.d.ts").Notification} Notification */
 /** @typedef {Record<string, any>} Body */
-
-/** @type {any} */
-const api = typed;
 
 /** @type {[event: string, words: string][]} */
 const EVENTS = [

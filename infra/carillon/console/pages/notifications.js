@@ -1,6 +1,6 @@
 // @ts-check
 // Who is told of what, and whether the messages arrive.
-import { api as typed } from "../lib/api.js";
+import { api } from "../lib/api.js";
 import { html } from "../lib/html.js";
 import { Empty, Head, Loaded, Writing } from "../lib/parts.js";
 import { href } from "../lib/router.js";
@@ -11,9 +11,6 @@ import { Time } from "../lib/time.js";
 import { channelText } from "./notification.js";
 
 /** @typedef {import("../types.d.ts").Notification} Notification */
-
-/** @type {any} */
-const api = typed;
 
 const add = html`<a class="button primary" href=${href("/notifications/new")}>New notification</a>`;
 
