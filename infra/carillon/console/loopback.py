@@ -11,7 +11,7 @@ import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote
 
 from carillon.client.clock import Clock
 from carillon.client.drivers import Driver
@@ -21,6 +21,7 @@ from carillon.client.steps import Answer as ApiAnswer
 from carillon.client.steps import Lost, Request, Steps
 from carillon.client.tokens import Token
 from carillon.console import Answer, Site
+from carillon.errors import InvalidFieldError
 
 ADDRESS = "127.0.0.1"
 KEY_HEADER = "Carillon-Console"
@@ -51,7 +52,7 @@ class Forwarder:
         """The API's answer, of whatever status; a problem (502) where there is none."""
         try:
             given = json.loads(body) if body else None
-        except ValueError:
+        except (ValueError, RecursionError):
             return problem(400, "The body is no JSON")
         try:
             with self._lock:  # A token is renewed once.
@@ -61,6 +62,8 @@ class Forwarder:
             got = self._driver.run(_answered(request, (method, path) in READING))
         except ApiError as error:
             return problem(error.status or 502, str(error))
+        except InvalidFieldError as error:  # What no request can carry: NaN, half a character.
+            return problem(400, str(error))
         if isinstance(got, Lost):
             return problem(502, f"{self._session.api_url} does not answer: {got.reason}")
         passed = {name: got.headers[name] for name in PASSED_BACK if name in got.headers}
@@ -134,10 +137,13 @@ class Gate:
         refusal = self._refusal(headers)
         if refusal is not None:
             return refusal
+        place = target.partition("?")[0]
         if not target.startswith("/api/"):
             if method != "GET":
                 return problem(403, "only GET")
-            return self._site.answer(urlsplit(target).path.removeprefix("/"))
+            return self._site.answer(place.removeprefix("/"))
+        if {".", ".."} & set(unquote(place).split("/")):
+            return problem(400, "a path without `.` and `..`, which may lead out of the API")
         key = headers.get(KEY_HEADER.lower(), "").encode("latin-1", "replace")
         if not hmac.compare_digest(key, self._key):
             return problem(403, "open the link that `carillon console` has printed")
@@ -167,9 +173,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         length = self.headers.get("Content-Length", "0")
+        if "Transfer-Encoding" in self.headers:  # No browser sends one; it would be read as more.
+            length = "unknown"
         if not length.isdecimal() or int(length) > LONGEST_BODY:
             self.close_connection = True
-            self._send(problem(413, f"at most {LONGEST_BODY} bytes"))
+            self._send(problem(413, f"at most {LONGEST_BODY} bytes, told by Content-Length"))
             return
         body = self.rfile.read(int(length))
         headers = {name.lower(): value for name, value in self.headers.items()}

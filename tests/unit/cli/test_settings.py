@@ -58,11 +58,8 @@ def _arguments(option: JobOption, name: str, value: Any) -> Iterator[str]:
             case "concurrency":
                 yield from (option.flag, f"{each['key']}={each['limit']}")
             case "rate":
-                key = each.get("key")
-                yield from (
-                    option.flag,
-                    f"{each['limit']}/{each['per']}{'@' if key else ''}{key or ''}",
-                )
+                key = f"{each['key']}=" if each.get("key") else ""
+                yield from (option.flag, f"{key}{each['limit']}/{each['per']}")
             case "tags":
                 yield from (text for tag in each.items() for text in (option.flag, "=".join(tag)))
             case "payload":

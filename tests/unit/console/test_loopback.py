@@ -14,7 +14,7 @@ import pytest
 import carillon.console
 from carillon.console import Site
 from carillon.console.bundle import bundled
-from carillon.console.loopback import LONGEST_BODY, Loopback
+from carillon.console.loopback import ADDRESS, LONGEST_BODY, Loopback
 
 KEY = "the-key"
 TOKEN = "the-token"
@@ -145,6 +145,39 @@ def test_bodies_are_bounded_and_json(loopback: Loopback) -> None:
     length = str(LONGEST_BODY + 1)
     assert ask(loopback, "POST", Content_Length=length)[0] == 413
     assert Api.seen == []
+
+
+@pytest.mark.parametrize("path", ["/api/../../admin", "/api/%2e%2e/admin", "/api/./jobs?x=.."])
+def test_no_path_leads_out_of_the_api(loopback: Loopback, path: str) -> None:
+    assert ask(loopback, path=path)[0] == 400
+    assert Api.seen == []
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "status"),
+    [
+        (b"POST /api/jobs", b"[" * 200_000, b"400"),
+        (b"POST /api/jobs", b"NaN", b"400"),
+        (b"POST /api/jobs", b'"\\ud800"', b"400"),
+        (b"GET /api/jobs HTTP/1.1\r\nIf-Match: \xe9", b"", b"400"),
+        (b"POST /api/jobs HTTP/1.1\r\nTransfer-Encoding: chunked", b"2\r\n{}\r\n0\r\n\r\n", b"413"),
+        (b"GET http://[", b"", b"404"),
+    ],
+)
+def test_what_cannot_be_passed_on_is_refused_in_words(
+    loopback: Loopback, capfd: pytest.CaptureFixture[str], head: bytes, body: bytes, status: bytes
+) -> None:
+    host = loopback.origin.removeprefix("http://")
+    first = head if b" HTTP/1.1" in head else head + b" HTTP/1.1"
+    more = f"\r\nHost: {host}\r\nCarillon-Console: {KEY}\r\nConnection: close\r\n"
+    if b"chunked" not in head:
+        more += f"Content-Length: {len(body)}\r\n"
+    with socket.create_connection((ADDRESS, int(host.rpartition(":")[2]))) as connection:
+        connection.sendall(first + more.encode() + b"\r\n" + body)
+        answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 " + status)
+    assert answer.count(b"HTTP/1.1") == 1
+    assert (Api.seen, capfd.readouterr().err) == ([], "")
 
 
 def test_a_browser_may_close_early(loopback: Loopback, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,6 @@ import typer
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.output import write_done
 from carillon.cli.session import SessionOptions, sign_in_of
-from carillon.console.loopback import Loopback
 
 PortOption = Annotated[int, typer.Option(help="The port; by default any that is free.", min=0)]
 ReadOnlyOption = Annotated[
@@ -39,6 +38,9 @@ def serve_console(
     show: Callable[[str], object] | None = None,
 ) -> None:
     """Serve it until Ctrl-C; the link that is printed, and given to `show`, opens the `page`."""
+    # A server's modules take time that no other command has.
+    from carillon.console.loopback import Loopback
+
     try:
         loopback = Loopback(
             *sign_in_of(session), secrets.token_urlsafe(24), port=port, read_only=read_only
