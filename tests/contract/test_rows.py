@@ -12,7 +12,7 @@ from carillon.domain.calendar import CalendarUse
 from carillon.domain.events import JOB_EVENTS
 from carillon.domain.job import Lane
 from carillon.domain.policies import Backoff, CatchUp, Concurrency, Overlap, Rate, RetryPolicy
-from carillon.domain.run import DEAD_LETTER, RESULT_LIMIT_BYTES, Resolution, RunError, RunStatus
+from carillon.domain.run import RESULT_LIMIT_BYTES, Resolution, RunError, RunStatus
 from carillon.domain.targets import SecretReference, WebhookTarget
 from carillon.domain.wheel.entry import Slot, entry_of_message
 from carillon.domain.wheel.segment import Backlog, Cursor
@@ -220,17 +220,17 @@ def test_item_sizes_follow_the_documented_rule() -> None:
 
 
 @pytest.mark.parametrize("status", list(RunStatus))
-def test_only_dead_letters_are_in_their_index(aws_kit: Kit, status: RunStatus) -> None:
+def test_only_runs_that_need_attention_are_in_their_index(aws_kit: Kit, status: RunStatus) -> None:
     assert aws_kit.settings is not None
     owner = aws_kit.new_owner()
     run = a_run(a_key(owner), status=status)
     assert aws_kit.runs.claim(run, over=None)
     (item,) = aws_kit.raw_items(aws_kit.settings.runs_table, job_key=f"{owner}#{run.key.job_id}")
-    if status in DEAD_LETTER:
-        assert item["dead_owner"] == {"S": owner}
-        assert item["dead_key"]["S"].startswith(run.key.sort_key)
+    if run.attention is not None:
+        assert item["attention_owner"] == {"S": f"{run.attention}#{owner}"}
+        assert item["attention_key"]["S"].startswith(run.key.sort_key)
     else:
-        assert not {"dead_owner", "dead_key"} & set(item)
+        assert not {"attention_owner", "attention_key"} & set(item)
 
 
 @pytest.mark.parametrize("settled", list(Resolution))
@@ -242,7 +242,7 @@ def test_a_settled_dead_letter_leaves_the_index(aws_kit: Kit, settled: Resolutio
     after = dataclasses.replace(run, settled=settled, token=2)
     assert aws_kit.runs.claim(after, over=run)
     (item,) = aws_kit.raw_items(aws_kit.settings.runs_table, job_key=f"{owner}#{run.key.job_id}")
-    assert not {"dead_owner", "dead_key"} & set(item)
+    assert not {"attention_owner", "attention_key"} & set(item)
 
 
 def test_gates_and_operations_expire(aws_kit: Kit) -> None:

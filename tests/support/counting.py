@@ -46,6 +46,7 @@ class ClientMeter:
 
     def __init__(self) -> None:
         self.rows: dict[Row, int] = {}
+        self._indexed: dict[Row, Any] = {}
         self.clear()
         self._lock = Lock()
 
@@ -128,8 +129,11 @@ class ClientMeter:
     def _put(self, kind: str, item: Mapping[str, Any]) -> None:
         row, size = _row(kind, item), item_size(item)
         units = write_units(max(size, self.rows.get(row, 0)))
-        # A dead letter stands in its index, too, and leaves it.
-        units += write_units(size) if "dead_owner" in item else 0
+        # What needs attention stands in an index, too, enters it and leaves it.
+        indexed = item.get("attention_owner")
+        units += write_units(size) if indexed else 0
+        units += self._indexed.get(row) not in (None, indexed)
+        self._indexed[row] = indexed
         self.rows[row] = size
         self._write(kind if "#control" not in json.dumps(item) else "control", units)
 

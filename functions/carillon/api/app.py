@@ -15,6 +15,7 @@ from carillon.api.apply.routes import ApplyRoutes
 from carillon.api.apply.service import ApplyService
 from carillon.api.calendars.routes import CalendarRoutes
 from carillon.api.calendars.service import CalendarService
+from carillon.api.deployment import DeploymentRoutes
 from carillon.api.http.problems import (
     Kind,
     ProblemError,
@@ -155,8 +156,9 @@ class Api:
             PreviewService(calendars, clock),
             ForecastService(jobs, calendars, clock),
         )
-        overview = OverviewService(jobs, history, self._stores.wheel, calendars, clock, settings)
+        overview = OverviewService(self._stores, history, clock, settings)
         StatusRoutes(routes, overview, settings.operators_group)
+        DeploymentRoutes(routes, settings, VERSION)
         WellKnownRoutes(routes, settings, VERSION)
         DescriptionRoutes(routes, self.describe)
 

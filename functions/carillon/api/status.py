@@ -10,27 +10,23 @@ from pydantic import BaseModel, Field
 from carillon.api.http.fields import UtcTime
 from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON
-from carillon.api.jobs.service import JobService
 from carillon.api.schedules.outlook import shown_state
 from carillon.clock import Clock
-from carillon.domain.calendar import Calendar
 from carillon.domain.job import JobState
-from carillon.domain.run import RunStatus
+from carillon.domain.run import Attention
 from carillon.domain.wheel.entry import minute_end
 from carillon.errors import UnreadableRowError
 from carillon.services.calendar_reader import CalendarReader
 from carillon.services.history import History
 from carillon.settings import Settings
-from carillon.stores.ports import VersionedRows, WheelStore
+from carillon.stores.ports import Stores
 from carillon.stores.segments import segments_in_use
 
-JOBS_READ = 100
-"""The newest runs are read of this many jobs, by job id: one query each."""
+MOST_RUNS = 1_000
+"""Counted of each kind that needs attention."""
 
-RUNS_READ = 20
-"""Newest runs of each of those jobs."""
-
-UNFINISHED = (RunStatus.SCHEDULED, RunStatus.RUNNING, RunStatus.RETRYING)
+MOST_REQUESTS = 10
+"""Of the index of jobs: each reads a megabyte, some 2,500 jobs."""
 
 
 class SegmentForm(BaseModel):
@@ -49,20 +45,25 @@ class SegmentForm(BaseModel):
 
 
 class StatusForm(BaseModel):
-    """Runs are those unfinished among the newest 20 of each of `jobs_looked_into` jobs. Active jobs
-    with no occurrence left count as completed.
+    """The owner's jobs and runs as of `as_of`, but for the last few seconds, in which the indexes
+    may lag behind. Active jobs with no occurrence left count as completed.
 
-    `complete` is false when the owner has more jobs than that. `segments` is for operators.
+    `retrying_runs` wait for their next attempt, `waiting_runs` for what a policy demands; of each,
+    and of dead letters, about 1,000 are counted at most. `complete` is false where there was more
+    to count. `segments` is for operators.
     """
 
-    state: Literal["idle", "processing"]
+    state: Literal["idle", "processing"] = Field(
+        description="Processing while runs are to be retried, or wait. Runs that are under way in "
+        "their first attempt are not counted anywhere: `GET /runs` has them as they end."
+    )
+    as_of: UtcTime
     active_jobs: int
     paused_jobs: int
     completed_jobs: int
-    scheduled_runs: int
-    running_runs: int
+    waiting_runs: int
     retrying_runs: int
-    jobs_looked_into: int
+    dead_letters: int
     complete: bool
     unreadable_jobs: int = Field(
         default=0, description="Jobs that cannot be read; `GET /jobs` names them."
@@ -73,50 +74,46 @@ class StatusForm(BaseModel):
 class OverviewService:
     """Nothing here writes; raises StoreUnavailableError."""
 
-    def __init__(
-        self,
-        jobs: JobService,
-        history: History,
-        wheel: WheelStore,
-        calendars: VersionedRows[Calendar],
-        clock: Clock,
-        settings: Settings,
-    ) -> None:
-        self._jobs = jobs
-        self._calendars = calendars
+    def __init__(self, stores: Stores, history: History, clock: Clock, settings: Settings) -> None:
+        self._jobs = stores.jobs
+        self._calendars = stores.calendars
+        self._wheel = stores.wheel
         self._history = history
-        self._wheel = wheel
         self._clock = clock
         self._settings = settings
 
     def of_owner(self, owner: str) -> StatusForm:
-        """The owner's jobs by state, up to 1,000, and their unfinished runs."""
-        states: Counter[JobState] = Counter()
-        first_ids: list[str] = []
-        has_more = False
-        unreadable_jobs = 0
-        calendars, now = CalendarReader(self._calendars), self._clock.now()
-        for page in self._jobs.first_pages(owner):
-            states.update(shown_state(job, calendars, now) for job in page.items)
-            first_ids += [job.job_id for job in page.items[: JOBS_READ - len(first_ids)]]
-            has_more = page.next_cursor is not None
-            unreadable_jobs += len(page.unreadable)
-        runs: Counter[RunStatus] = Counter()
-        for job_id in first_ids:
-            newest = self._history.latest(owner, job_id, RUNS_READ)
-            runs.update(run.status for run in newest)
+        """The owner's jobs by state, and the runs that need attention."""
+        now = self._clock.now()
+        states, unreadable_jobs, all_counted = self._states(owner, now)
+        runs = {each: self._history.count(owner, each, MOST_RUNS) for each in Attention}
+        is_idle = not runs[Attention.WAITING] and not runs[Attention.RETRYING]
         return StatusForm(
-            state="processing" if any(runs[status] for status in UNFINISHED) else "idle",
+            state="idle" if is_idle else "processing",
+            as_of=now,
             active_jobs=states[JobState.ACTIVE],
             paused_jobs=states[JobState.PAUSED],
             completed_jobs=states[JobState.COMPLETED],
-            scheduled_runs=runs[RunStatus.SCHEDULED],
-            running_runs=runs[RunStatus.RUNNING],
-            retrying_runs=runs[RunStatus.RETRYING],
-            jobs_looked_into=len(first_ids),
-            complete=not has_more and states.total() <= JOBS_READ,
+            waiting_runs=runs[Attention.WAITING],
+            retrying_runs=runs[Attention.RETRYING],
+            dead_letters=runs[Attention.DEAD],
+            complete=all_counted and max(runs.values()) < MOST_RUNS,
             unreadable_jobs=unreadable_jobs,
         )
+
+    def _states(self, owner: str, now: datetime) -> tuple[Counter[JobState], int, bool]:
+        """The numbers of jobs by the state that they show; of those that cannot be read; and
+        whether these are all."""
+        states: Counter[JobState] = Counter()
+        unreadable, cursor, calendars = 0, None, CalendarReader(self._calendars)
+        for _ in range(MOST_REQUESTS):
+            tally = self._jobs.tally(owner, cursor)
+            states.update(tally.counts)
+            states.update(shown_state(job, calendars, now) for job in tally.ending)
+            unreadable, cursor = unreadable + tally.unreadable, tally.next_cursor
+            if cursor is None:
+                break
+        return states, unreadable, cursor is None
 
     def segments(self) -> list[SegmentForm]:
         """Every segment of the deployment."""
@@ -151,7 +148,7 @@ class StatusRoutes(Resource):
 
     @route("GET /status", "Whether your jobs are idle", {200: "The status"})
     def get_status(self) -> Response[StatusForm]:
-        """Processing while any of the newest runs of your first 100 jobs is unfinished."""
+        """Your jobs by state, and the runs that need attention, whatever their number of jobs."""
         caller = self._caller()
         status = self._service.of_owner(caller.owner)
         if self._operators_group in caller.groups:

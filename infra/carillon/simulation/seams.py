@@ -34,9 +34,9 @@ from carillon.stores.ports import (
 _P = TypeVar("_P")
 
 EVENTUAL = {
-    "jobs": frozenset({"list", "summaries"}),
+    "jobs": frozenset({"list", "summaries", "tally"}),
     "calendars": frozenset({"list"}),
-    "runs": frozenset({"list", "dead_letters"}),
+    "runs": frozenset({"list", "dead_letters", "count"}),
     "operations": frozenset({"list"}),
     "notifications": frozenset({"list"}),
 }

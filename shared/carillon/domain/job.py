@@ -13,6 +13,7 @@ from carillon.domain.spec.job_spec import REINDEX, JobSpec, members_marked
 from carillon.domain.spec.names import list_name
 from carillon.domain.spec.owners import SYSTEM, Author
 from carillon.schedules import Every, Schedule
+from carillon.schedules.base import ENDLESS_FROM
 
 PAYLOAD_LIMIT_BYTES = 64 * 1024
 """Largest payload as compact JSON; the job row is read at every run, 1 read unit per 4 KiB."""
@@ -163,6 +164,11 @@ class Job:
         """The job's place in lists: by name, then by id. Since no name has a control character,
         none reaches into the id."""
         return f"{list_name(self.spec.name)}\x1f{self.job_id}"
+
+    @property
+    def ends(self) -> bool:
+        """True if no occurrence is left one day, unless a calendar moves one there."""
+        return self.spec.after is None and self.schedule.next(ENDLESS_FROM) is None
 
     @property
     def is_tombstone(self) -> bool:

@@ -104,6 +104,16 @@ class DeadReason(StrEnum):
     """A row that it needs could not be read for a day: of its job, itself, a calendar, a gate."""
 
 
+class Attention(StrEnum):
+    """The reasons why a run may need attention: what is counted of an owner's runs."""
+
+    DEAD = "dead"
+    """A dead letter."""
+    RETRYING = "retrying"
+    WAITING = "waiting"
+    """A policy keeps it from starting."""
+
+
 class Resolution(StrEnum):
     """The way in which a dead letter left the list before it expired."""
 
@@ -326,6 +336,15 @@ class Run:
         """True if its target has accepted the work and is to report its end."""
         is_accepted = self.completion is not None and self.completion.is_open
         return is_accepted and self.status is RunStatus.RUNNING
+
+    @property
+    def attention(self) -> Attention | None:
+        if self.is_dead_letter:
+            return Attention.DEAD
+        if self.status is RunStatus.RETRYING:
+            return Attention.RETRYING
+        is_held_back = self.status is RunStatus.SCHEDULED and self.waits > 0
+        return Attention.WAITING if is_held_back else None
 
     @property
     def is_dead_letter(self) -> bool:

@@ -54,6 +54,8 @@ DEFAULT_DST = DstRule()
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ENDLESS_FROM = datetime(2199, 1, 1, tzinfo=UTC)
+"""A schedule that continues into the last year of EventBridge's cron has no last occurrence."""
 FIRST_SECOND = 0
 LAST_SECOND = int(datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
 """Epoch seconds that schedules live in. A year is kept free at the end, so that local times

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
-from carillon.domain.run import Run, RunKey
+from carillon.domain.run import Attention, Run, RunKey
 from carillon.stores.ports import DeadLetterFilter, Page, RunStore
 
 PARALLEL_JOBS = 16
@@ -59,6 +59,10 @@ class History:
         """The `latest` of several jobs by job id, read side by side."""
         with ThreadPoolExecutor(PARALLEL_JOBS) as pool:
             return dict(pool.map(lambda one: (one, self.latest(owner, one, count)), job_ids))
+
+    def count(self, owner: str, attention: Attention, most: int) -> int:
+        """The number of the owner's runs that need this attention, up to about `most`."""
+        return self._runs.count(owner, attention, most)
 
     def dead_letters(
         self,

@@ -23,13 +23,15 @@ from carillon.domain.message import Message
 from carillon.domain.notifying.notification import Notification
 from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
-from carillon.domain.run import Run, RunKey
+from carillon.domain.run import Attention, Run, RunKey
 from carillon.domain.spec.job_summary import JobSummary
-from carillon.domain.spec.names import list_name
 from carillon.domain.wheel.entry import Entry, EntryKey, Slot
 from carillon.domain.wheel.segment import Control, Remains
 from carillon.errors import UnreadableRowError
 from carillon.stores.activity import ActivityStore
+from carillon.stores.choices import DeadLetterFilter as DeadLetterFilter
+from carillon.stores.choices import JobFilter as JobFilter
+from carillon.stores.choices import Tally as Tally
 
 Item = TypeVar("Item")
 
@@ -37,6 +39,7 @@ LISTED_MEMBERS = (
     "name",
     "state",
     "times",
+    "ends",
     "ends_at",
     "spread_seconds",
     "generation",
@@ -71,28 +74,6 @@ class Page(Generic[Item]):
         for reason in self.unreadable.values():
             raise UnreadableRowError(reason)
         return self.items
-
-
-@dataclass(frozen=True, slots=True)
-class JobFilter:
-    """A choice of jobs: those with this `parent` ("" for any), all of these `tags`, (key, value),
-    a name that begins with `name`, without regard to case, this `managed_by` and this `state` (""
-    for any)."""
-
-    parent: str = ""
-    tags: tuple[tuple[str, str], ...] = ()
-    name: str = ""
-    managed_by: str = ""
-    state: str = ""
-
-    def chooses(self, job: Job) -> bool:
-        return (
-            self.parent in ("", job.spec.parent)
-            and self.managed_by in ("", job.managed_by)
-            and self.state in ("", job.state)
-            and set(self.tags) <= job.spec.tags.items()
-            and job.list_key.startswith(list_name(self.name))
-        )
 
 
 class JobStore(Protocol):
@@ -136,6 +117,10 @@ class JobStore(Protocol):
         self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
     ) -> Page[JobSummary]:
         """As `list`, but what pages have is eventually consistent, too."""
+        ...
+
+    def tally(self, owner: str, cursor: str | None = None) -> Tally:
+        """The owner's jobs by state, as far as one request reads; eventually consistent."""
         ...
 
     def scan(self, limit: int, cursor: str | None = None) -> Page[Job]:
@@ -267,19 +252,6 @@ class WheelStore(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetterFilter:
-    """A choice of dead letters; empty members leave none out. `reason` is a DeadReason's value,
-    `error` an error kind, `from_at` and `until_at` bound fire times, inclusive, in whole
-    seconds."""
-
-    job_id: str = ""
-    reason: str = ""
-    error: str = ""
-    from_at: datetime | None = None
-    until_at: datetime | None = None
-
-
 class RunStore(Protocol):
     """Runs by run key. `claim`, `finish`, `discard_claim` and `replace_unreadable` are the only
     ways to change one.
@@ -330,6 +302,11 @@ class RunStore(Protocol):
 
         `from_at` and `until_at` bound their fire times, inclusive, in whole seconds.
         """
+        ...
+
+    def count(self, owner: str, attention: Attention, most: int) -> int:
+        """The number of the owner's runs with this `Run.attention`, counted up to about `most`;
+        eventually consistent."""
         ...
 
     def dead_letters(

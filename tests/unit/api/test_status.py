@@ -1,29 +1,31 @@
 """GET /status."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from carillon.api.status import JOBS_READ
-from carillon.domain.run import RunStatus
+from carillon.domain.run import Resolution, RunStatus
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel.segment import acquired, first_control
+from tests.support.jobs import job_with
 from tests.unit.api.conftest import BODY, NOW, World
-from tests.unit.api.gateway import Client, Json
+from tests.unit.api.gateway import OWNER, Client, Json
 from tests.unit.api.test_runs import SECOND, make_run, put
 
 
 def test_an_owner_without_jobs_is_idle(client: Client) -> None:
     assert client.get("/status").json == {
         "state": "idle",
+        "as_of": "2026-03-01T12:00:00.250Z",
         "active_jobs": 0,
         "paused_jobs": 0,
         "completed_jobs": 0,
-        "scheduled_runs": 0,
-        "running_runs": 0,
+        "waiting_runs": 0,
         "retrying_runs": 0,
-        "jobs_looked_into": 0,
+        "dead_letters": 0,
         "complete": True,
         "unreadable_jobs": 0,
         "segments": None,
@@ -31,24 +33,29 @@ def test_an_owner_without_jobs_is_idle(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "state"),
+    ("row", "state", "counted"),
     [
-        (RunStatus.SCHEDULED, "processing"),
-        (RunStatus.RUNNING, "processing"),
-        (RunStatus.RETRYING, "processing"),
-        (RunStatus.SUCCEEDED, "idle"),
-        (RunStatus.DEAD, "idle"),
-        (RunStatus.SKIPPED, "idle"),
+        ({"status": RunStatus.SCHEDULED, "waits": 1}, "processing", "waiting_runs"),
+        ({"status": RunStatus.RETRYING}, "processing", "retrying_runs"),
+        ({"status": RunStatus.DEAD}, "idle", "dead_letters"),
+        ({"status": RunStatus.TIMED_OUT}, "idle", "dead_letters"),
+        ({"status": RunStatus.DEAD, "settled": Resolution.DISCARDED}, "idle", None),
+        ({"status": RunStatus.SCHEDULED}, "idle", None),
+        ({"status": RunStatus.RUNNING, "waits": 1}, "idle", None),
+        ({"status": RunStatus.SUCCEEDED}, "idle", None),
     ],
 )
-def test_an_unfinished_run_means_processing(
-    client: Client, world: World, job: Json, status: RunStatus, state: str
+def test_runs_that_need_attention_are_counted(
+    client: Client, stranger: Client, world: World, job: Json, row: Json, state: str, counted: str
 ) -> None:
-    put(world, make_run(job["job_id"], SECOND, status=status))
+    put(world, make_run(job["job_id"], SECOND, **row))
 
     answer = client.get("/status").json
 
-    assert (answer["state"], answer["active_jobs"]) == (state, 1)
+    assert answer["state"] == state
+    numbers = {name: answer[name] for name in ("waiting_runs", "retrying_runs", "dead_letters")}
+    assert {name for name, number in numbers.items() if number} == ({counted} - {None})
+    assert stranger.get("/status").json["dead_letters"] == 0
 
 
 def test_paused_jobs_are_counted_apart(client: Client, job: Json) -> None:
@@ -74,15 +81,40 @@ def test_jobs_without_an_occurrence_left_are_completed(client: Client, world: Wo
     assert (answer["active_jobs"], answer["completed_jobs"]) == (2, 1)
 
 
-def test_runs_of_a_hundred_jobs_are_looked_at_and_it_says_so(client: Client) -> None:
-    for n in range(JOBS_READ):
-        client.post("/jobs", BODY, key=str(n))
-    assert client.get("/status").json["complete"] is True
-    client.post("/jobs", BODY, key="one more")
+def test_a_thousand_jobs_are_counted_in_four_requests(
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for the jobs, one for each kind of runs: none a job, and none a run."""
+    first = world.jobs.get(OWNER, client.post("/jobs", BODY).json["job_id"])
+    assert first is not None
+    for number in range(999):
+        name = f"job {number}"
+        job_id = job_id_of(OWNER, name)
+        assert world.jobs.create(job_with(replace(first, job_id=job_id), name=name))
+    asked: list[str] = []
+    for store in (world.runs, world.calendars, world.jobs):
+        for method in ("get", "list", "tally", "count", "dead_letters"):
+            if real := getattr(store, method, None):
+                monkeypatch.setattr(store, method, _noting(asked, method, real))
 
     answer = client.get("/status").json
-    assert (answer["active_jobs"], answer["jobs_looked_into"]) == (101, 100)
-    assert answer["complete"] is False
+
+    assert (answer["active_jobs"], answer["complete"]) == (1000, True)
+    assert sorted(asked) == [
+        "count",
+        "count",
+        "count",
+        "list",
+        "tally",
+    ]  # the tally in memory lists
+
+
+def _noting(asked: list[str], method: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def noted(*args: Any) -> Any:
+        asked.append(method)
+        return real(*args)
+
+    return noted
 
 
 @pytest.mark.parametrize(

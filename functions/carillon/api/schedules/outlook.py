@@ -9,12 +9,11 @@ from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run
 from carillon.domain.spec.job_summary import Timed
 from carillon.schedules import Delay, OnOpenDays, Recurrence, Schedule
+from carillon.schedules.base import ENDLESS_FROM
 from carillon.schedules.zones.offsets import load_zone
 from carillon.services.calendar_reader import CalendarReader
 
 FAR = datetime(9998, 12, 31, tzinfo=UTC)
-ENDLESS_FROM = datetime(2199, 1, 1, tzinfo=UTC)
-"""A schedule that continues into the last year of EventBridge's cron has no last occurrence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ class Functions(Construct):
         executor = self._function(f"Executor{lane.capitalize()}", shape)
         self._allow_running(executor)
         # Operations search dead letters.
-        allow(executor, QUERY, [self._tables.dead_letter_index_arn])
+        allow(executor, QUERY, [self._tables.attention_index_arn])
         allow_secrets(executor, self._secret.secret_arn, self._options.secrets_prefix)
         if self._options.email_sender:
             allow_email(executor, self._options.email_sender)
@@ -254,7 +254,7 @@ class Functions(Construct):
         # Entries of jobs that are gone leave at once.
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)
         allow(api, wheel, [tables.wheel.table_arn])
-        allow(api, QUERY, [tables.dead_letter_index_arn])
+        allow(api, QUERY, [tables.attention_index_arn])
         allow(api, SEND, self._lane_arns)
 
     def _function(self, name: str, shape: _Shape) -> lambda_.Function:

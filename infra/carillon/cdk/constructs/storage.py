@@ -10,7 +10,7 @@ from carillon.cdk.options import Options
 from carillon.stores.ports import LISTED_MEMBERS
 
 TTL_ATTRIBUTE = "expires_at"
-DEAD_LETTER_INDEX = "dead_letters"
+ATTENTION_INDEX = "attention"
 OWNER_INDEX = "by_owner"
 
 
@@ -44,19 +44,19 @@ class Tables(Construct):
                 "AwsSolutions-DDB3",
                 "history expires, and no job needs it; the option recover_runs keeps it",
             )
-        # Sparse: only runs that are dead letters carry these two attributes.
+        # Sparse: only runs that need attention carry these two attributes.
         self.runs.add_global_secondary_index(
-            index_name=DEAD_LETTER_INDEX,
-            partition_key=_text_key("dead_owner"),
-            sort_key=_text_key("dead_key"),
+            index_name=ATTENTION_INDEX,
+            partition_key=_text_key("attention_owner"),
+            sort_key=_text_key("attention_key"),
             projection_type=dynamodb.ProjectionType.ALL,
             warm_throughput=self._warm,
         )
 
     @property
-    def dead_letter_index_arn(self) -> str:
+    def attention_index_arn(self) -> str:
         """The ARN of the runs' one index; grants name it rather than `index/*`."""
-        return f"{self.runs.table_arn}/index/{DEAD_LETTER_INDEX}"
+        return f"{self.runs.table_arn}/index/{ATTENTION_INDEX}"
 
     @property
     def owner_index_arn(self) -> str:

@@ -1,6 +1,7 @@
 """Jobs in DynamoDB."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
 from operator import and_
@@ -19,7 +20,7 @@ from carillon.errors import UnreadableRowError, reason_of
 from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.dynamo.models import GenerationMap, JobRow, SlowMap
 from carillon.stores.dynamo.table import Keys, RawItem, Table, readable, unchanged
-from carillon.stores.ports import JobFilter, Page
+from carillon.stores.ports import JobFilter, Page, Tally
 
 _SCAN = ("all jobs",)
 _JOB = "job"
@@ -73,6 +74,18 @@ class DynamoJobStore:
         items, next_cursor = self._listed(owner, limit, cursor, only or JobFilter())
         summaries, unreadable = readable(items, _summary_of, _id_of)
         return Page(summaries, next_cursor, unreadable)
+
+    def tally(self, owner: str, cursor: str | None = None) -> Tally:
+        scope = ("tally", owner)
+        after = None if cursor is None else decode_cursor(scope, cursor)
+        items, last = self._by_owner.query(owner, after)
+        # Most are only counted: to read a thousand of them takes longer than to fetch them.
+        active = {"S": JobState.ACTIVE.value}
+        ending = [item for item in items if "ends" in item and item["state"] == active]
+        known = [item["state"]["S"] for item in items if item not in ending]
+        summaries, unreadable = readable(ending, _summary_of, _id_of)
+        next_cursor = None if last is None else encode_cursor(scope, last)
+        return Tally(Counter(map(JobState, known)), summaries, len(unreadable), next_cursor)
 
     def _listed(
         self, owner: str, limit: int, cursor: str | None, only: JobFilter
@@ -146,6 +159,7 @@ def item_of(job: Job) -> RawItem:
         renamed_from=job.renamed_from or None,
         successors=_successors_text(job.successors),
         spread_seconds=job.spread_seconds or None,
+        ends=job.ends or None,
         paused_at=job.paused_at,
         resume_at=job.resume_at,
         expires_at=job.expires_at and ceil_second(job.expires_at),

@@ -100,6 +100,8 @@ class JobRow(Model):
     spread_seconds = IntegerAttribute(null=True)
     paused_at = InstantAttribute(null=True)
     resume_at = InstantAttribute(null=True)
+    ends = BooleanAttribute(null=True)
+    """Present only when true: no occurrence is left one day."""
     expires_at = TTLAttribute(null=True)
     by_owner = OwnerIndex()
 
@@ -227,15 +229,17 @@ class ActivityRow(Model):
     expires_at = TTLAttribute()
 
 
-class DeadLetterIndex(GlobalSecondaryIndex["RunRow"]):  # type: ignore[no-untyped-call]
-    """Dead letters of an owner, newest fire time first; rows of other runs are not in it."""
+class AttentionIndex(GlobalSecondaryIndex["RunRow"]):  # type: ignore[no-untyped-call]
+    """Runs of an owner that need attention, newest fire time first: dead letters, those that are to
+    be retried, and those that a policy keeps waiting. Rows of other runs are not in it."""
 
     class Meta:
-        index_name = "dead_letters"
+        index_name = "attention"
         projection = AllProjection()
 
-    dead_owner = UnicodeAttribute(hash_key=True)
-    dead_key = UnicodeAttribute(range_key=True)
+    attention_owner = UnicodeAttribute(hash_key=True)
+    """`{attention}#{owner}`."""
+    attention_key = UnicodeAttribute(range_key=True)
 
 
 class RunRow(Model):
@@ -268,7 +272,7 @@ class RunRow(Model):
     attempts = ListAttribute(attr_name="h", of=AttemptMap, null=True)
     other_generations = UnicodeAttribute(attr_name="og", null=True)
     completion = CompletionMap(attr_name="p", null=True)
-    dead_owner = UnicodeAttribute(null=True)
-    dead_key = UnicodeAttribute(null=True)
+    attention_owner = UnicodeAttribute(null=True)
+    attention_key = UnicodeAttribute(null=True)
     expires_at = TTLAttribute()
-    dead_letters = DeadLetterIndex()
+    attention = AttentionIndex()

@@ -10,6 +10,7 @@ from carillon.clock import ceil_second
 from carillon.domain.run import (
     FINAL,
     AttemptRecord,
+    Attention,
     Completion,
     Resolution,
     Run,
@@ -24,8 +25,8 @@ from carillon.schedules.base import EPOCH
 from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.dynamo.models import (
     AttemptMap,
+    AttentionIndex,
     CompletionMap,
-    DeadLetterIndex,
     ErrorMap,
     RunRow,
 )
@@ -44,8 +45,10 @@ class DynamoRunStore:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._dead_letters = table.index(
-            DeadLetterIndex.Meta.index_name, DeadLetterIndex.dead_owner, DeadLetterIndex.dead_key
+        self._attention = table.index(
+            AttentionIndex.Meta.index_name,
+            AttentionIndex.attention_owner,
+            AttentionIndex.attention_key,
         )
 
     def get(self, key: RunKey) -> Run | None:
@@ -95,6 +98,9 @@ class DynamoRunStore:
         runs, unreadable = readable(items, run_of, lambda item: item["run_key"]["S"])
         return Page(runs, None if last is None else encode_cursor(scope, last), unreadable)
 
+    def count(self, owner: str, attention: Attention, most: int) -> int:
+        return self._attention.count(_attention_owner(owner, attention), most)
+
     def dead_letters(
         self,
         owner: str,
@@ -105,7 +111,9 @@ class DynamoRunStore:
         scope, only = ("dead_letters", owner), only or DeadLetterFilter()
         after = None if cursor is None else decode_cursor(scope, cursor)
         span, wanted = _span(only.from_at, only.until_at), _wanted(owner, only)
-        items, last = self._dead_letters.page(owner, after, limit, only=wanted, span=span)
+        items, last = self._attention.page(
+            _attention_owner(owner, Attention.DEAD), after, limit, only=wanted, span=span
+        )
         runs, unreadable = readable(items, run_of, lambda item: item["run_key"]["S"])
         return Page(runs, None if last is None else encode_cursor(scope, last), unreadable)
 
@@ -118,7 +126,7 @@ def job_key_of(owner: str, job_id: str) -> str:
 def item_of(run: Run) -> RawItem:
     """The item of a run."""
     key = run.key
-    dead = run.is_dead_letter
+    attention = run.attention
     return RunRow(
         job_key=job_key_of(key.owner, key.job_id),
         run_key=key.sort_key,
@@ -146,8 +154,8 @@ def item_of(run: Run) -> RawItem:
         attempts=[_attempt_map(record) for record in run.attempts] or None,
         other_generations=",".join(run.other_generations) or None,
         completion=run.completion and _completion_map(run.completion),
-        dead_owner=key.owner if dead else None,
-        dead_key=_dead_key(key) if dead else None,
+        attention_owner=attention and _attention_owner(key.owner, attention),
+        attention_key=attention and _attention_key(key),
         expires_at=ceil_second(run.expires_at),
     ).serialize()
 
@@ -240,8 +248,12 @@ def _newest_first(instant: datetime) -> str:
     return RunKey("", "", RunKind.SCHEDULED, instant).sort_key.partition("#")[0]
 
 
-def _dead_key(key: RunKey) -> str:
-    """The place of a run among its owner's dead letters."""
+def _attention_owner(owner: str, attention: Attention) -> str:
+    return f"{attention}#{owner}"
+
+
+def _attention_key(key: RunKey) -> str:
+    """The place of a run among those of its owner that need the same attention."""
     return f"{key.sort_key}#{key.job_id}"
 
 

@@ -112,6 +112,24 @@ class Partitions:
         last = answer.get("LastEvaluatedKey")
         return answer["Items"], last[self._range_name]["S"] if last else None
 
+    def count(self, hash_key: str, most: int) -> int:
+        """The number of the partition's items, counted until it is `most` or more."""
+        found: int = 0
+        after: Any = None
+        while True:
+            with _failures_mapped():
+                answer = self._connection.query(
+                    self._name,
+                    hash_key,
+                    limit=most - found,
+                    exclusive_start_key=after,
+                    index_name=self._index,
+                    select="COUNT",
+                )
+            found, after = found + int(answer["Count"]), answer.get("LastEvaluatedKey")
+            if not after or found >= most:
+                return found
+
     def page(
         self,
         hash_key: str,

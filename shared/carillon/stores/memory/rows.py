@@ -1,6 +1,7 @@
 """Jobs, and the rows that owners have beside them, in dicts."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -10,12 +11,12 @@ from threading import Lock
 from typing import Any, Generic, TypeVar, cast
 
 from carillon.clock import ceil_second
-from carillon.domain.job import Job, Successor
+from carillon.domain.job import Job, JobState, Successor
 from carillon.domain.spec.job_summary import JobSummary
 from carillon.domain.spec.names import list_name
 from carillon.errors import UnreadableRowError
 from carillon.stores.cursors import decode_cursor, encode_cursor
-from carillon.stores.ports import JobFilter, Page, Row, RowKind
+from carillon.stores.ports import JobFilter, Page, Row, RowKind, Tally
 
 Key = TypeVar("Key")
 Stored = TypeVar("Stored")
@@ -155,6 +156,12 @@ class MemoryJobStore:
     ) -> Page[JobSummary]:
         page = self.list(owner, limit, cursor, only)
         return Page(tuple(map(JobSummary.of, page.items)), page.next_cursor, page.unreadable)
+
+    def tally(self, owner: str, cursor: str | None = None) -> Tally:
+        page = self.list(owner, len(self._rows) + 1, cursor)
+        ending = [job for job in page.items if job.ends and job.state is JobState.ACTIVE]
+        counts = Counter(job.state for job in page.items if job not in ending)
+        return Tally(counts, [*map(JobSummary.of, ending)], len(page.unreadable))
 
     def remove_unreadable(self, owner: str, job_id: str) -> bool:
         with self._lock:

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TypeVar
 
 from carillon.clock import ceil_second
-from carillon.domain.run import Run, RunKey, cut
+from carillon.domain.run import Attention, Run, RunKey, cut
 from carillon.errors import UnreadableRowError
 from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.memory.rows import Expiry, KeyOrder
@@ -110,6 +110,11 @@ class MemoryRunStore:
                 islice((run for run in runs if _is_within(run, from_at, until_at)), limit + 1)
             )
         return _page(found, limit, scope, _sort_key)
+
+    def count(self, owner: str, attention: Attention, most: int) -> int:
+        with self._lock:
+            rows = (row for row in self._rows.values() if row.key.owner == owner)
+            return sum(1 for _ in islice((r for r in rows if r.attention is attention), most))
 
     def dead_letters(
         self,
