@@ -278,6 +278,7 @@ class Settings(Choices):
     `task_role_arn`; `task_names` are the tasks that there are (none: unknown).
     Settings that are too long for an environment are in parameters below the path `parameters`.
     Tokens name `issuer` and `audience`; the gateway checks them, only the api tells of them.
+    The output of tasks is in `log_groups`.
     `api_url` is the API's address, for reports of runs' ends; of an emulator's only its path.
     `console_url` is that of the console, "" without one.
     """
@@ -304,6 +305,7 @@ class Settings(Choices):
     sign_in_url: str = option("", text)
     api_url: str = option("", text)
     console_url: str = option("", text)
+    log_groups: tuple[str, ...] = option((), listed())
 
     @classmethod
     def from_environment(

@@ -83,7 +83,7 @@ def test_the_environment_is_what_the_settings_read(
     if name == "tick":
         expected -= {"PARAMETERS"}
     if name != "api":  # nobody else tells of them
-        expected -= {"ISSUER", "AUDIENCE"}
+        expected -= {"ISSUER", "AUDIENCE", "LOG_GROUPS"}
     if not name.startswith("executor"):  # they alone call targets
         expected -= {"API_URL"}
     assert set(unusual.functions()[name]["Environment"]["Variables"]) == expected

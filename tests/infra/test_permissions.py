@@ -26,7 +26,11 @@ CONSUME = {
 GET, PUT, DELETE = "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"
 BATCH, QUERY = "dynamodb:BatchWriteItem", "dynamodb:Query"
 SEND_TO_LANES = {lane: {"sqs:SendMessage"} for lane in LANES}
-DEAD_LETTERS = "RunsTable/index/dead_letters"
+READ_LOGS = {
+    f"FunctionsExecutor{lane}Logs": {"logs:FilterLogEvents"}
+    for lane in ("High", "Normal", "Low", "Slow")
+}
+ATTENTION = "RunsTable/index/attention"
 
 Grants = dict[str, set[str]]
 
@@ -54,7 +58,7 @@ def parameters_of(stack: SynthesizedStack) -> Grants:
 def executor(lane: str) -> Grants:
     own_queue = {f"QueueUrl{lane}": {"sqs:SendMessage"} | CONSUME}
     secret = {"WebhookSecretArn": {"secretsmanager:GetSecretValue"}}
-    return {**RUNNING, **SEND_TO_LANES, **own_queue, DEAD_LETTERS: {QUERY}, **secret}
+    return {**RUNNING, **SEND_TO_LANES, **own_queue, ATTENTION: {QUERY}, **secret}
 
 
 EXECUTORS = {
@@ -77,9 +81,14 @@ ALLOWED: dict[str, Grants] = {
         "JobsTable": {GET, PUT, DELETE, QUERY, "dynamodb:BatchGetItem"},
         "JobsTable/index/by_owner": {QUERY},
         "RunsTable": {GET, PUT, QUERY},
-        DEAD_LETTERS: {QUERY},
+        ATTENTION: {QUERY},
         "WheelTable": {GET, PUT, DELETE, BATCH},
         **SEND_TO_LANES,
+        # The output of tasks.
+        **{
+            f"FunctionsExecutor{lane}Logs": {"logs:FilterLogEvents"}
+            for lane in ("High", "Normal", "Low", "Slow")
+        },
     },
 }
 

@@ -38,6 +38,7 @@ from carillon.api.operations.routes import BackfillRoutes, OperationRoutes
 from carillon.api.operations.service import MissedService, OperationService
 from carillon.api.runs.completions import CompletionRoutes, CompletionService
 from carillon.api.runs.dead_letters import DeadLetterRoutes, DeadLetterService
+from carillon.api.runs.logs import LogRoutes, LogService
 from carillon.api.runs.routes import RunRoutes
 from carillon.api.runs.service import RunService
 from carillon.api.schedules.preview import PreviewService
@@ -55,6 +56,7 @@ from carillon.services.redrive import Redriver
 from carillon.services.summing import Summing
 from carillon.settings import Settings
 from carillon.stores.ports import Stores
+from carillon.stores.task_logs import MemoryTaskLogs, TaskLogs
 from carillon.telemetry import Telemetry
 
 VERSION = "1.0"
@@ -73,10 +75,12 @@ class Api:
         entropy: Entropy,
         settings: Settings,
         telemetry: Telemetry,
+        task_logs: TaskLogs | None = None,
     ) -> None:
         self.app = _resolver()
         self._stores, self._clock, self._entropy = stores, clock, entropy
         self._settings, self._telemetry = settings, telemetry
+        self._task_logs = task_logs or MemoryTaskLogs()
         self._throttle = Throttle(settings.owner_requests_per_second, settings.owner_requests_burst)
         self._routes = Routes(self.app)
         self._history, self._indexer = History(stores.runs), Indexer.of(stores, clock)
@@ -120,6 +124,7 @@ class Api:
         calendars, records, indexer = stores.calendars, stores.idempotency_records, self._indexer
         service = RunService(jobs, stores.runs, stores.queue, clock, entropy, settings, records)
         RunRoutes(routes, service, telemetry)
+        LogRoutes(routes, LogService(history, self._task_logs, clock))
         feed = Activity(stores.activity)
         summing = Summing(feed, history, calendars, clock)
         activity = ActivityService(jobs, history, feed, summing, clock, settings.activity_lifetime)

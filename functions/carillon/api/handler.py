@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from carillon.api.app import Api
 from carillon.clock import SystemClock, SystemEntropy
 from carillon.settings import Settings
-from carillon.stores.dynamo import open_stores, read_parameters
+from carillon.stores.dynamo import open_stores, open_task_logs, read_parameters
 from carillon.telemetry import create_telemetry
 
 
@@ -22,6 +22,7 @@ def create_api() -> Api:
         entropy=SystemEntropy(),
         settings=settings,
         telemetry=create_telemetry("api", traced=bool(settings.tracing)),
+        task_logs=open_task_logs(settings),
     )
 
 

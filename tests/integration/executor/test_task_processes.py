@@ -100,7 +100,7 @@ def test_what_a_task_prints_neither_answers_nor_reaches_descriptor_1(
         assert caller.run("echo", "1") == Success("1")
         printed = capfd.readouterr()
     assert printed.out == ""
-    assert '"result": "spoof"' in printed.err
+    assert '\\"result\\": \\"spoof\\"' in printed.err  # as a record's message
     assert "to descriptor 1" in printed.err
     assert "to descriptor 2" in printed.err
 

@@ -41,6 +41,9 @@ from carillon.tasks import (
 ACTION = "task.log"
 """The `action` of every record (carillon.telemetry.Action.TASK_LOG, which is slow to import)."""
 
+MOST_LINES = 1_000
+"""Of an attempt: what it logs and prints beyond these is dropped."""
+PRINT_LIMIT_CHARACTERS = 10_000
 TRACE_LIMIT_CHARACTERS = 10_000
 """Of a trace its end is logged: CloudWatch takes 256 KiB a line, and costs by size."""
 
@@ -53,6 +56,18 @@ class JsonLines(logging.Formatter):
     def __init__(self) -> None:
         super().__init__()
         self.bound: Mapping[str, object] = {}
+        self._left = MOST_LINES
+
+    def bind(self, ids: Mapping[str, object]) -> None:
+        """Begin an attempt, the members of whose records these are."""
+        self.bound, self._left = ids, MOST_LINES
+
+    def allows(self, record: logging.LogRecord) -> bool:
+        """True for the first records of an attempt; the last of them says that there were more."""
+        self._left -= 1
+        if self._left == 0:
+            record.msg, record.args = f"{MOST_LINES} lines of an attempt are kept: no more", ()
+        return self._left >= 0
 
     def format(self, record: logging.LogRecord) -> str:
         extra = {key: value for key, value in vars(record).items() if key not in _OWN_MEMBERS}
@@ -63,8 +78,8 @@ class JsonLines(logging.Formatter):
             "service": "executor",
             "action": ACTION,
             "logger": record.name,
-            **self.bound,
             **extra,
+            **self.bound,  # last: no task writes in the name of another run
         }
         if record.exc_info:
             text = "".join(traceback.format_exception(*record.exc_info))
@@ -72,11 +87,36 @@ class JsonLines(logging.Formatter):
         return json.dumps(members, default=repr)
 
 
+class Printed(io.TextIOBase):
+    """Standard output of tasks: each line becomes a record, with the ids of its run."""
+
+    def __init__(self) -> None:
+        self._begun = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 1
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in filter(None, lines):
+            logging.getLogger("print").info("%s", line[:PRINT_LIMIT_CHARACTERS])
+        return len(text)
+
+    def end(self) -> None:
+        """Log the line that was begun; to be called when a task has ended."""
+        if self._begun:
+            self.write("\n")
+
+
 def start_logging(level: str) -> JsonLines:
     """Send every logger of this process to standard error as JSON lines."""
     lines = JsonLines()
     handler = logging.StreamHandler()
     handler.setFormatter(lines)
+    handler.addFilter(lines.allows)
     logging.basicConfig(level=level, handlers=[handler], force=True)
     return lines
 
@@ -94,12 +134,10 @@ def main(descriptor: int, log_level: str, task_modules: str, folder: str, mark: 
     theirs ("" for none), and `mark` is what all bear that this process starts."""
     os.set_inheritable(descriptor, False)
     adopt_orphans()
-    # Output of tasks is to appear at once: the process may be killed at any time.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     lines: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_receive, args=(descriptor, lines, mark), daemon=True).start()
     logs = start_logging(log_level)
+    sys.stdout = printed = Printed()
     if folder:  # nothing is imported above but the standard library and Carillon's own
         sys.path.insert(0, folder)
     failures = import_modules(task_modules.split(","))
@@ -113,6 +151,7 @@ def main(descriptor: int, log_level: str, task_modules: str, folder: str, mark: 
         )
         show(request.variables)
         report = server.serve(request)
+        printed.end()
         if os.getpid() != own_pid:
             os._exit(0)  # a fork that a task made and did not end: it must not answer too
         faulthandler.cancel_dump_traceback_later()
@@ -161,7 +200,7 @@ class TaskServer:
         }
         if request.traceparent:
             ids["trace_id"] = request.traceparent.split("-")[1]
-        self._logs.bound = ids
+        self._logs.bind(ids)
         try:
             function = self._registry.find(request.task)
         except UnknownTaskError as error:
@@ -182,6 +221,7 @@ class TaskServer:
         try:
             result = result_text(function(json.loads(request.payload), context))
         except BaseException as error:  # sys.exit and KeyboardInterrupt too: the child continues
+            self._logs.bind(ids)  # so that the reason is told after however many lines
             return _failed(request.number, error, context)
         return Report(request.number, result=result)
 

@@ -102,6 +102,7 @@ class Functions(Construct):
         folder = self.assets.task_folder
         self._environment = {**variables, **({"TASK_FOLDER": folder} if folder else {})}
         self._live: dict[str, lambda_.Alias] = {}
+        self._log_groups: dict[str, logs.ILogGroup] = {}
         self.tick = self._create_tick()
         self.executors = {lane: self._create_executor(lane, lanes.queues[lane]) for lane in Lane}
         self.dead_letter_consumer = self._create_dead_letter_consumer()
@@ -229,6 +230,9 @@ class Functions(Construct):
         )
         api = self._function("Api", shape)
         self._allow_answering(api)
+        groups = [self._log_groups[executor.node.id] for executor in self.executors.values()]
+        api.add_environment("LOG_GROUPS", ",".join(group.log_group_name for group in groups))
+        allow(api, ["logs:FilterLogEvents"], [group.log_group_arn for group in groups])
         return api
 
     def add_stack_jobs(self) -> lambda_.Function:
@@ -268,6 +272,7 @@ class Functions(Construct):
         role = iam.Role(
             self, f"{name}Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com")
         )
+        self._log_groups[name] = log_group
         log_group.grant_write(role)
         function = self._configured(name, shape, role, log_group)
         self._live[name] = function.add_alias(LIVE)

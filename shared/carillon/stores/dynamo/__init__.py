@@ -23,6 +23,7 @@ from carillon.stores.dynamo.models import JobRow, RunRow, WheelRow
 from carillon.stores.dynamo.runs import DynamoRunStore
 from carillon.stores.dynamo.side_rows import DynamoVersionedRows
 from carillon.stores.dynamo.table import Table
+from carillon.stores.dynamo.task_logs import CloudWatchTaskLogs
 from carillon.stores.dynamo.wheel import DynamoWheelStore
 from carillon.stores.memory import NoEvents
 from carillon.stores.ports import (
@@ -35,6 +36,7 @@ from carillon.stores.ports import (
     EventSink,
     Stores,
 )
+from carillon.stores.task_logs import TaskLogs
 
 _HALF_A_SECOND = 0.5
 """The header has whole seconds: the middle of its second is the best guess (RFC 9110, 6.6.1)."""
@@ -101,6 +103,11 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
         events=_event_sink(settings, clock, entropy),
         skew_seconds=skew.seconds,
     )
+
+
+def open_task_logs(settings: Settings) -> TaskLogs:
+    """The output of tasks in the log groups that the settings name; raises NoRegionError."""
+    return CloudWatchTaskLogs(boto3.client("logs", config=_client_config(1)), settings.log_groups)
 
 
 def open_connection() -> Connection:

@@ -14,7 +14,15 @@ import pytest
 
 from carillon.domain.run import RESULT_LIMIT_BYTES, RunError, one_line
 from carillon.executor.deadlines import Deadline
-from carillon.executor.task_process.child import JsonLines, TaskServer, import_modules, result_text
+from carillon.executor.task_process.child import (
+    MOST_LINES,
+    PRINT_LIMIT_CHARACTERS,
+    JsonLines,
+    Printed,
+    TaskServer,
+    import_modules,
+    result_text,
+)
 from carillon.executor.task_process.wire import (
     KIND_LIMIT_CHARACTERS,
     Hello,
@@ -257,6 +265,36 @@ def test_log_lines_are_json_with_the_ids_of_the_run() -> None:
     assert members["action"] == "task.log"
     assert members["run_id"] == "run"
     assert members["rows"] == "{1}"
+
+
+def test_no_task_writes_in_the_name_of_another_run() -> None:
+    lines = JsonLines()
+    lines.bind({"run_id": "run", "attempt": 1})
+    forged = {"name": "x", "levelname": "INFO", "msg": "", "run_id": "another", "attempt": 2}
+    members = json.loads(lines.format(logging.makeLogRecord(forged)))
+    assert (members["run_id"], members["attempt"]) == ("run", 1)
+
+
+def test_an_attempt_logs_so_many_lines_and_says_that_there_were_more() -> None:
+    lines = JsonLines()
+    lines.bind({"run_id": "run"})
+    records = [logging.makeLogRecord({"msg": "%d", "args": (n,)}) for n in range(MOST_LINES + 5)]
+    kept = [record.getMessage() for record in records if lines.allows(record)]
+    assert (len(kept), kept[-2]) == (MOST_LINES, str(MOST_LINES - 2))
+    assert kept[-1] == f"{MOST_LINES} lines of an attempt are kept: no more"
+    lines.bind({"run_id": "the next"})
+    assert lines.allows(records[0])
+
+
+def test_printed_lines_are_records(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    printed = Printed()
+    print("one", 2, file=printed)
+    print("", "x" * (PRINT_LIMIT_CHARACTERS + 9), sep="\n", file=printed)
+    print("100 %s begun", end="", file=printed)
+    printed.end()
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["one 2", "x" * PRINT_LIMIT_CHARACTERS, "100 %s begun"]
 
 
 def test_a_child_imports_nothing_heavy() -> None:

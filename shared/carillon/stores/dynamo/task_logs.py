@@ -1,0 +1,62 @@
+"""The output of tasks in CloudWatch Logs."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from carillon.errors import StoreUnavailableError
+from carillon.stores.task_logs import Lines
+
+_MOST_REQUESTS = 3
+"""For one page: a request may find nothing in the part that it has searched. CloudWatch answers few
+of them in a second to all of an account."""
+
+
+class LogsClient(Protocol):
+    """The part of boto3's client that is used."""
+
+    def filter_log_events(self, **asked: Any) -> Any: ...
+
+
+class CloudWatchTaskLogs:
+    """TaskLogs in log groups of CloudWatch, searched one after the other."""
+
+    def __init__(self, client: LogsClient, groups: Sequence[str]) -> None:
+        self._client = client
+        self._groups = groups
+
+    def find(
+        self, text: str, from_at: datetime, until_at: datetime, limit: int, position: str = ""
+    ) -> Lines:
+        # A quoted term: `{ $.run_id = ... }` would match every line on some emulators.
+        pattern = json.dumps(text)
+        group, token = json.loads(position) if position else (0, "")
+        found: list[tuple[datetime, str]] = []
+        for _ in range(_MOST_REQUESTS * max(1, len(self._groups))):
+            if group >= len(self._groups) or len(found) >= limit:
+                break
+            try:
+                answer = self._client.filter_log_events(
+                    logGroupName=self._groups[group],
+                    filterPattern=pattern,
+                    startTime=int(from_at.timestamp() * 1000),
+                    endTime=int(until_at.timestamp() * 1000) + 1,
+                    limit=limit - len(found),
+                    **({"nextToken": token} if token else {}),
+                )
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "ResourceNotFoundException":
+                    raise StoreUnavailableError(str(error)) from error
+                answer = {"events": []}
+            except BotoCoreError as error:
+                raise StoreUnavailableError(str(error)) from error
+            for event in answer["events"]:
+                at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
+                found.append((at, event["message"]))
+            token = answer.get("nextToken", "")
+            group += not token
+        is_end = group >= len(self._groups)
+        return Lines(found, "" if is_end else json.dumps([group, token]))
