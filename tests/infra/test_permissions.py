@@ -26,10 +26,6 @@ CONSUME = {
 GET, PUT, DELETE = "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"
 BATCH, QUERY = "dynamodb:BatchWriteItem", "dynamodb:Query"
 SEND_TO_LANES = {lane: {"sqs:SendMessage"} for lane in LANES}
-READ_LOGS = {
-    f"FunctionsExecutor{lane}Logs": {"logs:FilterLogEvents"}
-    for lane in ("High", "Normal", "Low", "Slow")
-}
 ATTENTION = "RunsTable/index/attention"
 
 Grants = dict[str, set[str]]
@@ -195,6 +191,17 @@ def test_only_one_rule_and_one_api_may_invoke(production: SynthesizedStack) -> N
         assert "SourceArn" in permission
 
 
+def test_the_api_reads_the_logs_of_executors_alone(production: SynthesizedStack) -> None:
+    (reading,) = [
+        each
+        for each in statements_of(production, "api")
+        if "logs:FilterLogEvents" in listed(each["Action"])
+    ]
+    groups = [str(referred(resource)) for resource in listed(reading["Resource"])]
+    assert len(groups) == 4
+    assert all("Executor" in group for group in groups)
+
+
 def stated(stack: SynthesizedStack, name: str, effect: str) -> Grants:
     """The actions that a function's role is allowed or denied, by resource; its log apart."""
     found: Grants = {}
@@ -204,7 +211,9 @@ def stated(stack: SynthesizedStack, name: str, effect: str) -> Grants:
                 named = resource_name(stack, resource)
                 found.setdefault(named, set()).update(listed(statement["Action"]))
     if effect == "Allow":
-        assert found.pop("own log group") == {"logs:CreateLogStream", "logs:PutLogEvents"}
+        reads = {"logs:FilterLogEvents"} if name == "api" else set()
+        written = {"logs:CreateLogStream", "logs:PutLogEvents"}
+        assert found.pop("own log group") == written | reads
     return found
 
 

@@ -38,15 +38,13 @@ OperationKind = Literal["backfill", "redrive", "discard"]
 OperationState = Literal["running", "succeeded", "failed", "cancelled"]
 PutAction = Literal["create", "change", "revive", "rename", "none"]
 Resolution = Literal["redriven", "discarded"]
-RunKind = Literal["scheduled", "manual", "backfill", "callback", "after", "notice", "missed", "watch", "operation", "resume", "window"]
+RunKind = Literal["scheduled", "manual", "backfill", "callback", "after", "missed", "watch", "operation", "resume"]
 RunStatus = Literal["scheduled", "running", "retrying", "succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"]
 SlotKind = Literal["hourly", "daily", "dated"]
 Via = Literal["api", "cli", "console", "apply", "stack", "system"]
 WarningCode = Literal["dst", "many_fires", "day_or_weekday", "day_and_weekday", "not_every_month", "far_away"]
 class GatewayMessage(TypedDict):
     message: str
-class TestForm(TypedDict):
-    run_id: str
 class CalendarUseOutput(TypedDict):
     name: str
     rule: CalendarRule | None
@@ -56,9 +54,15 @@ class ConcurrencyOutput(TypedDict):
 class DstRuleOutput(TypedDict):
     gap: Gap | None
     fold: Fold | None
+class FeaturesForm(TypedDict):
+    events: bool
+    private_webhooks: bool
 class FieldProblem(TypedDict):
     field: str
     message: str
+class LogPage(TypedDict):
+    items: list[LogLineForm]
+    next_cursor: str | None
 class MinuteForm(TypedDict):
     minute: str
     fires: int
@@ -88,6 +92,10 @@ class CalendarPage(TypedDict):
     next_cursor: str | None
     unreadable: NotRequired[list[UnreadableForm]]
     items: list[CalendarForm]
+class CallerForm(TypedDict):
+    owner: str
+    name: str
+    is_operator: bool
 class ChangeForm(TypedDict):
     path: str
     before: Any
@@ -116,10 +124,6 @@ _MissedListWords = TypedDict("_MissedListWords", {"from": "str"})
 class MissedList(_MissedListWords):
     items: list[MissedForm]
     complete: bool
-class NotificationPage(TypedDict):
-    next_cursor: str | None
-    unreadable: NotRequired[list[UnreadableForm]]
-    items: list[NotificationForm]
 class OperationPage(TypedDict):
     next_cursor: str | None
     unreadable: NotRequired[list[UnreadableForm]]
@@ -179,6 +183,11 @@ class LagForm(TypedDict):
     p95: float
     p99: float
     max: float
+class LogLineForm(TypedDict):
+    at: str
+    level: str
+    message: str
+    attempt: int | None
 class MinuteJobForm(TypedDict):
     job_id: str
     name: str
@@ -217,13 +226,6 @@ class ReportForm(TypedDict):
     attempt: int
     lease_until: str | None
     next_attempt_at: str | None
-class DeliveryForm(TypedDict):
-    run_id: str
-    status: str
-    at: str
-    attempt: int
-    error_kind: str | None
-    error_message: str | None
 class Problem(TypedDict):
     type: str
     title: str
@@ -231,6 +233,7 @@ class Problem(TypedDict):
     detail: str
     instance: str
     errors: list[FieldProblem]
+<<<<<<< HEAD
 class SignInForm(TypedDict):
     version: str
     issuer: str
@@ -238,6 +241,16 @@ class SignInForm(TypedDict):
     sign_in: Literal["cognito", "oidc"]
     console_client_id: str | None
     sign_in_url: str | None
+=======
+class DeploymentForm(TypedDict):
+    version: str
+    limits: LimitsForm
+    lanes: list[str]
+    tasks: list[str]
+    target_patterns: list[str]
+    features: FeaturesForm
+    caller: CallerForm
+>>>>>>> b2ff345 (Count an owner's status from indexes, and say what a deployment offers)
 class OccurrenceForm(TypedDict):
     fire_at: str
     local: str
@@ -308,27 +321,27 @@ class CountsForm(TypedDict):
     retrying: NotRequired[int]
     pending: NotRequired[int]
     unknown: NotRequired[int]
-class NotificationForm(TypedDict):
-    name: str
-    revision: int
-    on: list[str]
-    to: dict[str, Any]
-    jobs: str
-    tags: dict[str, str]
-    at_most_every: str
-    created_at: str
-    updated_at: str
-    last_delivery: DeliveryForm | None
-    is_dead: bool
+class LimitsForm(TypedDict):
+    timeout_seconds: int
+    payload_bytes: int
+    body_bytes: int
+    result_bytes: int
+    items_of_a_request: int
+    tags: int
+    run_retention_days: int
+    activity_days: int
+    owner_requests_per_second: int
+    owner_starts_per_minute: int
+    owner_concurrent_runs: int
 class StatusForm(TypedDict):
     state: Literal["idle", "processing"]
+    as_of: str
     active_jobs: int
     paused_jobs: int
     completed_jobs: int
-    scheduled_runs: int
-    running_runs: int
+    waiting_runs: int
     retrying_runs: int
-    jobs_looked_into: int
+    dead_letters: int
     complete: bool
     unreadable_jobs: NotRequired[int]
     segments: NotRequired[list[SegmentForm] | None]
