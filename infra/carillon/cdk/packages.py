@@ -53,6 +53,7 @@ FUNCTION_SERVICES = frozenset(
         "secretsmanager",
         "sesv2",
         "sns",
+        "logs",
         "sqs",
         "ssm",
         "stepfunctions",

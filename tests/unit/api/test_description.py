@@ -89,6 +89,8 @@ ROUTES = {
     "/operations/{operation_id}/outcomes": {"get"},
     "/operations/{operation_id}/cancel": {"post"},
     "/status": {"get"},
+    "/deployment": {"get"},
+    "/runs/{run_id}/logs": {"get"},
     "/openapi.json": {"get"},
     "/.well-known/carillon": {"get"},
 }

@@ -1,7 +1,7 @@
 """CloudWatchTaskLogs: what it asks CloudWatch, and its pages, which no emulator has."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
@@ -38,7 +38,7 @@ def error(code: str) -> ClientError:
 
 
 def logs(client: Client, *groups: str) -> CloudWatchTaskLogs:
-    return CloudWatchTaskLogs(cast(Any, client), groups)
+    return CloudWatchTaskLogs(lambda: client, groups)
 
 
 def test_each_group_is_searched_for_the_quoted_text_within_the_span() -> None:

@@ -23,7 +23,7 @@ from carillon.stores.dynamo.models import JobRow, RunRow, WheelRow
 from carillon.stores.dynamo.runs import DynamoRunStore
 from carillon.stores.dynamo.side_rows import DynamoVersionedRows
 from carillon.stores.dynamo.table import Table
-from carillon.stores.dynamo.task_logs import CloudWatchTaskLogs
+from carillon.stores.dynamo.task_logs import CloudWatchTaskLogs, LogsClient
 from carillon.stores.dynamo.wheel import DynamoWheelStore
 from carillon.stores.memory import NoEvents
 from carillon.stores.ports import (
@@ -106,8 +106,8 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
 
 
 def open_task_logs(settings: Settings) -> TaskLogs:
-    """The output of tasks in the log groups that the settings name; raises NoRegionError."""
-    return CloudWatchTaskLogs(boto3.client("logs", config=_client_config(1)), settings.log_groups)
+    """The output of tasks in the log groups that the settings name."""
+    return CloudWatchTaskLogs(_logs_client, settings.log_groups)
 
 
 def open_connection() -> Connection:
@@ -143,6 +143,11 @@ def _event_sink(settings: Settings, clock: Clock, entropy: Entropy) -> EventSink
 
 def _events_client() -> EventsClient:
     client: EventsClient = boto3.client("events", config=_client_config(POOL_CONNECTIONS))
+    return client
+
+
+def _logs_client() -> LogsClient:
+    client: LogsClient = boto3.client("logs", config=_client_config(1))
     return client
 
 

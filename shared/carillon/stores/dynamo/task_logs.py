@@ -1,8 +1,9 @@
 """The output of tasks in CloudWatch Logs."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -22,11 +23,16 @@ class LogsClient(Protocol):
 
 
 class CloudWatchTaskLogs:
-    """TaskLogs in log groups of CloudWatch, searched one after the other."""
+    """TaskLogs in log groups of CloudWatch, searched one after the other; the client is made when
+    it is first asked for, since few requests need it."""
 
-    def __init__(self, client: LogsClient, groups: Sequence[str]) -> None:
-        self._client = client
+    def __init__(self, make_client: Callable[[], LogsClient], groups: Sequence[str]) -> None:
+        self._make_client = make_client
         self._groups = groups
+
+    @cached_property
+    def _client(self) -> LogsClient:
+        return self._make_client()
 
     def find(
         self, text: str, from_at: datetime, until_at: datetime, limit: int, position: str = ""
