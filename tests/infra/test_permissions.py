@@ -80,11 +80,6 @@ ALLOWED: dict[str, Grants] = {
         ATTENTION: {QUERY},
         "WheelTable": {GET, PUT, DELETE, BATCH},
         **SEND_TO_LANES,
-        # The output of tasks.
-        **{
-            f"FunctionsExecutor{lane}Logs": {"logs:FilterLogEvents"}
-            for lane in ("High", "Normal", "Low", "Slow")
-        },
     },
 }
 
