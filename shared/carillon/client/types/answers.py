@@ -233,7 +233,6 @@ class Problem(TypedDict):
     detail: str
     instance: str
     errors: list[FieldProblem]
-<<<<<<< HEAD
 class SignInForm(TypedDict):
     version: str
     issuer: str
@@ -241,7 +240,6 @@ class SignInForm(TypedDict):
     sign_in: Literal["cognito", "oidc"]
     console_client_id: str | None
     sign_in_url: str | None
-=======
 class DeploymentForm(TypedDict):
     version: str
     limits: LimitsForm
@@ -250,7 +248,6 @@ class DeploymentForm(TypedDict):
     target_patterns: list[str]
     features: FeaturesForm
     caller: CallerForm
->>>>>>> b2ff345 (Count an owner's status from indexes, and say what a deployment offers)
 class OccurrenceForm(TypedDict):
     fire_at: str
     local: str
