@@ -38,13 +38,15 @@ OperationKind = Literal["backfill", "redrive", "discard"]
 OperationState = Literal["running", "succeeded", "failed", "cancelled"]
 PutAction = Literal["create", "change", "revive", "rename", "none"]
 Resolution = Literal["redriven", "discarded"]
-RunKind = Literal["scheduled", "manual", "backfill", "callback", "after", "missed", "watch", "operation", "resume"]
+RunKind = Literal["scheduled", "manual", "backfill", "callback", "after", "notice", "missed", "watch", "operation", "resume", "window"]
 RunStatus = Literal["scheduled", "running", "retrying", "succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"]
 SlotKind = Literal["hourly", "daily", "dated"]
 Via = Literal["api", "cli", "console", "apply", "stack", "system"]
 WarningCode = Literal["dst", "many_fires", "day_or_weekday", "day_and_weekday", "not_every_month", "far_away"]
 class GatewayMessage(TypedDict):
     message: str
+class TestForm(TypedDict):
+    run_id: str
 class CalendarUseOutput(TypedDict):
     name: str
     rule: CalendarRule | None
@@ -124,6 +126,10 @@ _MissedListWords = TypedDict("_MissedListWords", {"from": "str"})
 class MissedList(_MissedListWords):
     items: list[MissedForm]
     complete: bool
+class NotificationPage(TypedDict):
+    next_cursor: str | None
+    unreadable: NotRequired[list[UnreadableForm]]
+    items: list[NotificationForm]
 class OperationPage(TypedDict):
     next_cursor: str | None
     unreadable: NotRequired[list[UnreadableForm]]
@@ -226,6 +232,13 @@ class ReportForm(TypedDict):
     attempt: int
     lease_until: str | None
     next_attempt_at: str | None
+class DeliveryForm(TypedDict):
+    run_id: str
+    status: str
+    at: str
+    attempt: int
+    error_kind: str | None
+    error_message: str | None
 class Problem(TypedDict):
     type: str
     title: str
@@ -330,6 +343,18 @@ class LimitsForm(TypedDict):
     owner_requests_per_second: int
     owner_starts_per_minute: int
     owner_concurrent_runs: int
+class NotificationForm(TypedDict):
+    name: str
+    revision: int
+    on: list[str]
+    to: dict[str, Any]
+    jobs: str
+    tags: dict[str, str]
+    at_most_every: str
+    created_at: str
+    updated_at: str
+    last_delivery: DeliveryForm | None
+    is_dead: bool
 class StatusForm(TypedDict):
     state: Literal["idle", "processing"]
     as_of: str
