@@ -194,11 +194,6 @@ class LogLineForm(TypedDict):
     level: str
     message: str
     attempt: int | None
-class MinuteJobForm(TypedDict):
-    job_id: str
-    name: str
-    fires: int
-    window: str | None
 class MissedForm(TypedDict):
     fire_at: str
     status: RunStatus | None
@@ -226,6 +221,12 @@ class BulkForm(TypedDict):
     existing: int
     refused: int
     unavailable: int
+class MinuteJobForm(TypedDict):
+    job_id: str
+    name: str
+    fires: int
+    most_per_day: int
+    window: str | None
 class ReportForm(TypedDict):
     run_id: str
     status: RunStatus
