@@ -215,7 +215,8 @@ def test_a_request_without_an_owner_is_refused(world: World, claims: Json | None
             if "requestBody" in operation and body is None:
                 continue
             asked = path.replace("{", "").replace("}", "")
-            query = {"parent": "p"} if path.startswith("/jobs") and "{" not in path else None
+            required = {"minute": "2026-11-20T12:00:00Z"} if path == "/forecast/jobs" else None
+            query = {"parent": "p"} if path.startswith("/jobs") and "{" not in path else required
             made = event(method.upper(), asked, body=body, query=query, claims=claims)
             answer = answer_of(api, made)
             is_open = operation.get("security") == []
