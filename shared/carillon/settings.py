@@ -343,8 +343,8 @@ class Settings(Choices):
 
     @property
     def activity_lifetime(self) -> timedelta:
-        """The time that the activity feed reaches back."""
-        return timedelta(days=self.activity_days)
+        """The time that the activity feed reaches back: not beyond the runs that it names."""
+        return min(timedelta(days=self.activity_days), self.run_lifetime)
 
     @property
     def longest_timeout_seconds(self) -> int:

@@ -80,6 +80,9 @@ def test_records_are_read_newest_first_in_parts(kit: Kit) -> None:
         ("10:00$", "01:00", [600, 60]),
         ("00:30", "01:00", []),
         ("", "59:59", [3599]),
+        ("~~~", "", [3599, 600, 60, 0]),  # of a forged cursor
+        ("~~~", "10:00", [3599, 600]),
+        (" ", "", []),
     ],
 )
 def test_a_part_of_an_hour(kit: Kit, before: str, since: str, expected: list[int]) -> None:

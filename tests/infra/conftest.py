@@ -54,6 +54,7 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         warm_write_units="40000",
         recover_runs="true",
         alarm_topic="arn:aws:sns:eu-west-1:123456789012:on-call",
+        email_sender="carillon@example.com",
         alarm_email="on-call@example.com",
         alarm_lost_runs="1",
         monthly_budget_dollars="20",

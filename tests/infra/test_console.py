@@ -58,6 +58,13 @@ def test_people_sign_in_by_code_and_their_tokens_open_the_api(stack: Synthesized
     )
 
 
+def test_messages_of_notifications_link_to_it(stack: SynthesizedStack) -> None:
+    functions = stack.functions()
+    for name in ("executor-normal", "executor-slow"):
+        variables = functions[name]["Environment"]["Variables"]
+        assert variables["CONSOLE_URL"] == {"Fn::Join": ["", [variables["API_URL"], "/console/"]]}
+
+
 def test_another_issuer_needs_a_client_for_it(tmp_path: Path) -> None:
     issuer: Any = {"issuer": "https://login.example.com/", "audience": "carillon"}
     with pytest.raises(ConfigurationError, match="console_client_id"):

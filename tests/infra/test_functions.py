@@ -24,6 +24,8 @@ OF_LIBRARIES = {
     "POWERTOOLS_METRICS_NAMESPACE",
     "POWERTOOLS_LOG_LEVEL",
 }
+EMPTY = {"WEBHOOK_ALLOWED_NETWORKS", "TRACING", "EMAIL_SENDER"}
+"""The options that are empty by default: they count in the room by their names."""
 EXECUTORS = ["executor-high", "executor-normal", "executor-low", "executor-slow"]
 FUNCTIONS = ["tick", *EXECUTORS, "dead-letter-consumer", "api"]
 HANDLERS = {
@@ -79,7 +81,8 @@ def test_the_environment_is_what_the_settings_read(
     expected = Settings.variable_names() | OF_LIBRARIES
     expected -= {"TARGET_ARNS", "OWN_ARNS", "TASK_NAMES"}  # these are in parameters
     expected -= {"TASK_FOLDER", "TASK_ROLE_ARN"}  # of an app with tasks of its own
-    expected -= {"CONSOLE_CLIENT_ID", "SIGN_IN_URL"}  # where the stack serves the console
+    # Where the stack serves the console:
+    expected -= {"CONSOLE_CLIENT_ID", "SIGN_IN_URL", "CONSOLE_URL"}
     if name == "tick":
         expected -= {"PARAMETERS"}
     if name != "api":  # nobody else tells of them
@@ -88,7 +91,7 @@ def test_the_environment_is_what_the_settings_read(
         expected -= {"API_URL"}
     assert set(unusual.functions()[name]["Environment"]["Variables"]) == expected
     # These are empty by default, and an empty value is left out.
-    without = expected - {"WEBHOOK_ALLOWED_NETWORKS", "EVENT_BUS", "TRACING"}
+    without = expected - EMPTY - {"EVENT_BUS"}
     if name != "api":
         without -= {"PARAMETERS"}
     assert set(production.functions()[name]["Environment"]["Variables"]) == without
@@ -182,8 +185,7 @@ def listing(bytes_long: int) -> Options:
 
 def test_options_too_long_for_the_environment_are_refused_by_name() -> None:
     others = sum(len(name + value) for name, value in chosen_settings(listing(100)).items()) - 100
-    # What is empty counts by its name, too.
-    longest = ROOM_BYTES - others - len("WEBHOOK_ALLOWED_NETWORKS") - len("TRACING")
+    longest = ROOM_BYTES - others - sum(map(len, EMPTY))
     assert len(chosen_settings(listing(longest))["TASK_MODULES"]) == longest
     with pytest.raises(ConfigurationError, match=f"{longest + 1} bytes long") as raised:
         chosen_settings(listing(longest + 1))
@@ -194,7 +196,7 @@ def test_the_fullest_environment_is_within_the_limit_of_lambda(
     unusual: SynthesizedStack,
 ) -> None:
     """Names known at deployment only count as their longest: a queue's URL, a table's name."""
-    chosen = set(chosen_settings(listing(100))) | {"WEBHOOK_ALLOWED_NETWORKS", "TRACING"}
+    chosen = set(chosen_settings(listing(100))) | EMPTY
     for function in unusual.functions().values():
         fixed = {
             name: deployed(value)
@@ -210,6 +212,10 @@ def test_the_fullest_environment_is_within_the_limit_of_lambda(
         size_bytes += 2 * len(longest_name)
         size_bytes += 3 * len("https://sqs.ap-southeast-7.amazonaws.com/123456789012/")
         size_bytes += len("arn:aws:secretsmanager:ap-southeast-7:123456789012:secret:-abcdef")
+        size_bytes += len("CONSOLE_URL") + len(
+            "https://0123456789.execute-api..amazonaws.com/console/"
+        )
+        size_bytes += len("ap-southeast-7")
         assert size_bytes + ROOM_BYTES <= 4096
 
 

@@ -31,7 +31,7 @@ ATTENTION = "RunsTable/index/attention"
 Grants = dict[str, set[str]]
 
 RUNNING: Grants = {
-    "JobsTable": {GET, PUT},
+    "JobsTable": {GET, PUT, QUERY},  # notifications are found by their owner
     "RunsTable": {GET, PUT, DELETE, QUERY},
     "WheelTable": {GET, PUT, DELETE, BATCH},
 }
@@ -103,6 +103,7 @@ def test_options_add_exactly_this(unusual: SynthesizedStack, name: str) -> None:
     if name in EXECUTORS:
         report, bill, orders, news, bus, state_machine, task, batch_job, batch_queue = TARGETS
         added |= secrets_under("teams/carillon") | {
+            f"arn:aws:ses:{REGION}:{ACCOUNT}:identity/*": {"ses:SendEmail"},
             report: {"lambda:InvokeFunction"},
             bill: {"lambda:InvokeFunction"},
             orders: {"sqs:SendMessage", "sqs:GetQueueUrl"},

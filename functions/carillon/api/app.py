@@ -127,7 +127,8 @@ class Api:
         LogRoutes(routes, LogService(history, self._task_logs, clock))
         feed = Activity(stores.activity)
         summing = Summing(feed, history, calendars, clock)
-        activity = ActivityService(jobs, history, feed, summing, clock, settings.activity_lifetime)
+        lifetimes = settings.activity_lifetime, settings.run_lifetime
+        activity = ActivityService(jobs, history, feed, summing, clock, *lifetimes)
         ActivityRoutes(routes, activity, service, clock)
         reports = CompletionService(
             stores.jobs, stores.runs, indexer, clock, entropy, self._refuse_flood_of

@@ -80,6 +80,8 @@ class Carillon(Construct):
             self.functions.api.add_environment("SIGN_IN_URL", self.api.console.sign_in_url)
         for executor in self.functions.executors.values():
             executor.add_environment("API_URL", self.api.url(emulation))
+            if self.api.console is not None and not emulation.is_on:
+                executor.add_environment("CONSOLE_URL", f"{self.api.url(emulation)}/console/")
         self._open_to_jobs(chosen, team, found)
         self._watch(chosen, emulation)
         Tags.of(self).add(STACK_TAG, chosen.name)

@@ -14,6 +14,7 @@ from carillon.domain.execution.missed import pauses_of
 from carillon.domain.job import Job
 from carillon.domain.run import RunKey
 from carillon.schedules import Delay
+from carillon.schedules.base import EPOCH
 from carillon.services.activity import Activity
 from carillon.services.calendar_reader import CalendarReader
 from carillon.services.history import PARALLEL_JOBS, History
@@ -62,11 +63,21 @@ class Summing:
         self._clock = clock
         self._threads = threads
 
-    def of(self, owner: str, jobs: Iterable[Job], from_at: datetime, until_at: datetime) -> Sums:
-        """The fate of what was due, and of what ran besides, in [from_at, until_at)."""
+    def of(
+        self,
+        owner: str,
+        jobs: Iterable[Job],
+        from_at: datetime,
+        until_at: datetime,
+        shown_since: datetime = EPOCH,
+    ) -> Sums:
+        """The fate of what was due, and of what ran besides, in [from_at, until_at); the feed is
+        read from `shown_since` on."""
         now = self._clock.now()
         by_id = {job.job_id: job for job in jobs}
-        shown, is_whole = self._activity.all(owner, from_at, min(until_at, now) + LATE)
+        shown, is_whole = self._activity.all(
+            owner, max(from_at, shown_since), min(until_at, now) + LATE
+        )
         dues, are_all = self._dues(by_id.values(), from_at, min(until_at, now))
         evidence = Evidence(shown)
         missing = {due.job_id: times for due in dues if (times := evidence.unresolved(owner, due))}

@@ -187,6 +187,17 @@ def test_the_feed_reaches_back_as_far_as_it_is_kept(client: Client, world: World
     assert listed(client) == [("job 0", 1)]
 
 
+def test_an_end_in_the_future_is_now(client: Client, world: World) -> None:
+    record(world, result(0))
+    answer = client.get("/runs", to="2036-03-01T12:00:00Z")
+    assert (len(answer.json["items"]), answer.json["next_cursor"] is not None) == (1, True)
+    pages = 1
+    while answer.json["next_cursor"]:
+        query = {"to": "2036-03-01T12:00:00Z", "cursor": answer.json["next_cursor"]}
+        answer, pages = client.get("/runs", **query), pages + 1
+    assert pages == 8  # a day each, of the seven that it is kept
+
+
 def test_a_store_that_does_not_answer_is_a_503(world: World) -> None:
     class Away(MemoryActivityStore):
         def read(self, *args: Any, **kwargs: Any) -> Any:

@@ -11,6 +11,8 @@ from carillon.domain.notifying.window import Noted, after_event
 from carillon.domain.run import Run, RunError, RunKind, RunStatus
 from tests.unit.api.conftest import World
 from tests.unit.api.gateway import OWNER, Client, Json
+from tests.unit.api.test_activity import FIRED
+from tests.unit.api.test_runs import make_run
 
 SLACK: Json = {"type": "slack", "url": {"secret": "slack-ops"}}
 BODY: Json = {"on": ["run.dead", "run.recovered"], "to": SLACK}
@@ -128,6 +130,16 @@ def test_a_test_is_a_run_of_its_own(client: Client, world: World) -> None:
     assert message.key.kind is RunKind.NOTICE
     again = client.post("/notifications/ops/test")
     assert again.json["run_id"] != ordered.json["run_id"]
+
+
+def test_a_delivery_is_found_by_its_id_even_without_its_notification(
+    client: Client, stranger: Client, world: World
+) -> None:
+    key = delivery_key(OWNER, "ops", FIRED, "1")
+    world.runs.claim(make_run(key.job_id, FIRED, key=key), None)
+    answer = client.get(f"/runs/{key.run_id}")
+    assert (answer.status, answer.json["job_name"]) == (200, "notification ops")
+    assert stranger.get(f"/runs/{key.run_id}").status == 404
 
 
 def test_deleted_it_is_gone_with_its_window(client: Client, world: World) -> None:

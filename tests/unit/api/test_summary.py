@@ -181,6 +181,33 @@ def test_what_cannot_be_summed_is_named(client: Client, query: dict[str, str], f
     assert (answer.status, answer.fields) == (422, [field])
 
 
+def test_a_span_before_the_feed_is_read_only_as_far_as_there_is_something(
+    client: Client,
+    stranger: Client,
+    world: World,
+    job: Json,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hours: list[datetime] = []
+    read = world.activity.read
+
+    def counting(owner: str, hour: datetime, *others: Any) -> Any:
+        hours.append(hour)
+        return read(owner, hour, *others)
+
+    monkeypatch.setattr(world.activity, "read", counting)
+    world.clock.advance(40 * 86400)  # 10 April, 12:00
+    query = {"from": "2025-10-01T00:00:00Z", "by": "day"}
+    answer = client.get("/runs/summary", **query).json
+    assert not answer["complete"]
+    assert min(hours) == datetime.fromisoformat("2026-04-03T12:00:00Z")
+    assert len(hours) < 8 * 24
+    # Rows of before may be gone: no day is shown that would say so of each of its runs.
+    assert answer["buckets"][0]["at"] == "2026-03-12T00:00:00Z"
+    query["from"] = "2026-04-03T12:00:00Z"
+    assert stranger.get("/runs/summary", **query).json["complete"]
+
+
 def test_another_owner_s_runs_are_not_summed(
     client: Client, stranger: Client, world: World, job: Json
 ) -> None:

@@ -44,7 +44,7 @@ def notices() -> Iterator[Notice]:
             made = digest_notice("ops", told, again, SPAN, "", is_complete=False)
             assert made is not None
             yield made
-    yield notice_of_test("ops", "")
+    yield notice_of_test("ops")
 
 
 def _check_text(text: Any, kind: str, most: int) -> None:
@@ -91,7 +91,7 @@ def test_text_of_an_owner_names_no_channel_and_no_link() -> None:
 
 
 def test_the_check_of_blocks_can_fail() -> None:
-    body = slack_message(notice_of_test("ops", ""))
+    body = slack_message(notice_of_test("ops"))
     body["blocks"][0]["text"]["text"] = "x" * 151
     with pytest.raises(AssertionError):
         check_blocks(body)

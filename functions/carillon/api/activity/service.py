@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from carillon.api.http.problems import MissingError
 from carillon.api.jobs.service import JobService
+from carillon.api.schedules.outlook import FAR
 from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock
 from carillon.domain.activity.results import Result, result_of
@@ -52,6 +53,7 @@ class ActivityService:
         summing: Summing,
         clock: Clock,
         lifetime: timedelta,
+        run_lifetime: timedelta,
     ) -> None:
         self._summing = summing
         self._jobs = jobs
@@ -59,6 +61,7 @@ class ActivityService:
         self._activity = activity
         self._clock = clock
         self._lifetime = lifetime
+        self._run_lifetime = run_lifetime
 
     def across_jobs(
         self, owner: str, only: ActivityFilter, span: Span, limit: int, cursor: str | None
@@ -67,7 +70,7 @@ class ActivityService:
         now = self._clock.now()
         oldest = [now - self._lifetime, span.from_at, span.after and span.after - OVERLAP]
         from_at = max(each for each in oldest if each is not None)
-        until_at = span.until_at or now + OVERLAP
+        until_at = min(span.until_at or FAR, now + OVERLAP)
         if span.from_at is not None and until_at < span.from_at:
             raise InvalidFieldError("to", "must not lie before from, nor from in the future")
         return self._activity.read(owner, only, from_at, until_at, limit, cursor)
@@ -113,23 +116,27 @@ class ActivityService:
         group: str,
     ) -> tuple[Mapping[tuple[datetime, str | None], Bucket], bool]:
         """The sums of whole buckets from that of `from_at` to that of `until_at`; False beside them
-        where something is left out."""
+        where something is left out: runs that the feed does not show any more, and the buckets of
+        those that may be gone."""
         now, step = self._clock.now(), _STEPS[by]
         until_at = now if until_at is None else until_at
         from_at = until_at - timedelta(days=1) if from_at is None else from_at
-        begin = _floor(from_at, step)
+        begin, shown_since = _floor(from_at, step), now - self._lifetime
+        if begin < now - self._run_lifetime:
+            begin = _floor(now - self._run_lifetime, step) + step
         count = (until_at - begin) // step + 1
         if until_at < from_at:
             raise InvalidFieldError("to", "must not lie before from")
         if count > MOST_BUCKETS:
             raise InvalidFieldError("by", f"{count} buckets of a {by} are more than {MOST_BUCKETS}")
-        if until_at < now - self._lifetime:
+        if until_at < shown_since:
             raise InvalidFieldError("to", f"must lie in the last {self._lifetime.days} days")
         jobs, is_whole = list[Job](), True
         for page in self._jobs.first_pages(owner):
             jobs += page.items
             is_whole = page.next_cursor is None and not page.unreadable
-        sums = self._summing.of(owner, jobs, begin, begin + count * step)
+        is_whole = is_whole and from_at >= shown_since - step
+        sums = self._summing.of(owner, jobs, begin, begin + count * step, shown_since)
         begins = [begin + number * step for number in range(count)]
         found = buckets(sums.counted, begins, group)
         if len(found) > MOST_FORMS:

@@ -154,6 +154,6 @@ class NotificationService:
         now = self._clock.now()
         part = f"test{self._entropy.new_id(now)[-8:].lower()}"
         key = delivery_key(owner, found.name, now.replace(microsecond=0), part)
-        self._notices.record(key, notice_of_test(name, self._settings.console_url))
+        self._notices.record(key, notice_of_test(name))
         self._notices.send(key)
         return key

@@ -19,6 +19,7 @@ from carillon.domain.execution.stopping import NotCancellable, decide_cancel
 from carillon.domain.idempotency import IdempotencyRecord, record_key, record_key_of_run
 from carillon.domain.job import Job
 from carillon.domain.message import Message
+from carillon.domain.notifying.notification import notification_of
 from carillon.domain.run import OWN_PAYLOAD, Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import is_job_id
 from carillon.services.history import History
@@ -116,8 +117,12 @@ class RunService:
         return run
 
     def find(self, owner: str, run_id: str) -> tuple[Run, str, IdempotencyRecord | None]:
-        """A run by its id alone, with the name of its job and what was asked with it."""
+        """A run by its id alone, with the name of its job and what was asked with it. Of a delivery
+        the name is what lists show: its notification may be gone."""
         key = run_key_of(owner, run_id)
+        if key is not None and key.kind is RunKind.NOTICE:
+            name = f"notification {notification_of(key)}"
+            return self.get(owner, key.job_id, run_id), name, None
         job = None if key is None else self._jobs.find(owner, key.job_id)
         if key is None or job is None:
             raise MissingError("run", run_id)

@@ -24,7 +24,7 @@ from carillon.stores.dynamo.table import RawItem, Table
 
 SHARDS = 8
 """Partitions that an owner's hour is spread over: each takes 1,000 records a second."""
-_LATEST = "~"
+_EARLIEST, _LATEST = "!", "~"
 _MEMBERS = 14
 """Of a result in the body of an item."""
 _MILLISECOND = timedelta(milliseconds=1)
@@ -43,8 +43,10 @@ class DynamoActivityStore:
     def read(
         self, owner: str, hour: datetime, limit: int, before: str = "", since: str = ""
     ) -> Sequence[Record]:
-        if before and since and before < since:
-            return []  # DynamoDB refuses to begin outside of what is asked for
+        since = since or _EARLIEST
+        before = min(before or _LATEST, _LATEST)  # DynamoDB refuses to begin outside of the span
+        if before < since:
+            return []
         read = partial(self._shard, owner, hour, limit, before, since)
         shards = self._threads.map(read, range(SHARDS))
         newest_first = merge(*shards, key=lambda record: record.position, reverse=True)
@@ -54,8 +56,8 @@ class DynamoActivityStore:
         self, owner: str, hour: datetime, limit: int, before: str, since: str, shard: int
     ) -> list[Record]:
         partition, found = _partition(owner, hour, shard), list[Record]()
-        span = (since or "!", _LATEST)
-        after: str | None = before or None
+        span = (since, _LATEST)
+        after: str | None = before if before < _LATEST else None
         while len(found) < limit:
             items, after = self._table.query(
                 partition, after, limit - len(found), span=span, backwards=True
