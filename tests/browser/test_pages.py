@@ -1,10 +1,13 @@
 """Every page, light and dark, at a desk and on a phone, after a day of runs."""
 
+from datetime import UTC, datetime, timedelta
 from time import monotonic
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
+from carillon.console import Site
 from carillon.console.loopback import Loopback
 from tests.browser.conftest import DESK, PHONE, Visit
 
@@ -112,3 +115,73 @@ def test_who_may_only_read_has_no_buttons_that_write(visit: Visit, rehearsed: st
         visit.page.locator("tbody tr").first.wait_for()
         assert visit.page.get_by_role("link", name="New job").count() == 0
         assert visit.page.get_by_text("read only").is_visible()
+
+
+def test_an_address_that_is_no_text_is_no_page(visit: Visit, console: Loopback) -> None:
+    visit.open(console)
+    visit.page.goto(f"{console.origin}/#/jobs/%/edit/%")
+    visit.page.get_by_text("No such page").wait_for()
+
+
+def test_a_filter_leaves_nothing_of_what_it_excludes(visit: Visit, console: Loopback) -> None:
+    visit.open(console, "/activity")
+    statuses = visit.page.locator("table[aria-label=Activity] .status")
+    statuses.get_by_text("succeeded").first.wait_for()
+    visit.page.get_by_label("Status").select_option("dead")
+    expect(statuses.get_by_text("succeeded")).to_have_count(0)
+    expect(statuses.get_by_text("dead").first).to_be_visible()
+
+
+def test_runs_that_come_leave_no_hole_before_the_earlier_ones(
+    visit: Visit, console: Loopback
+) -> None:
+    """A run a second for an hour, of which ten more are there each time that one looks."""
+    begun = datetime(2026, 11, 23, tzinfo=UTC)
+    runs = [
+        {"run_id": f"r{at}", "job_id": "j", "fire_at": (begun + timedelta(seconds=at)).isoformat(),
+         "kind": "scheduled", "status": "succeeded", "attempt": 1}
+        for at in range(3600)
+    ]  # fmt: skip
+    newest = 100
+
+    def answer(route: Route) -> None:
+        nonlocal newest
+        query = dict(parse_qsl(urlsplit(route.request.url).query))
+        if "from" in query:
+            return route.continue_()
+        newest += 0 if "cursor" in query else 10
+        until = int(query.get("cursor", newest))
+        page = runs[until - int(query["limit"]) : until][::-1]
+        cursor = str(until - int(query["limit"]))
+        return route.fulfill(json={"items": page, "next_cursor": cursor})
+
+    visit.open(console)
+    visit.page.route("**/runs?*", answer)
+    visit.page.locator("table a", has_text="heartbeat").click()
+    rows = visit.page.locator("table[aria-label=Runs] tbody tr")
+    expect(rows).to_have_count(20)
+    visit.page.get_by_role("button", name="Show more").click()
+    visit.page.locator("table[aria-label=Runs] a").nth(75).wait_for()
+    expect(rows).not_to_have_count(70)
+    shown = rows.locator("time").evaluate_all("all => all.map((each) => each.dateTime)")
+    assert shown == [runs[newest - 1 - at]["fire_at"] for at in range(len(shown))]
+
+
+def test_a_refused_sign_in_is_said_and_can_be_tried_again(visit: Visit) -> None:
+    site, here = Site(api="..", sign_in="oidc"), "https://stack.example"
+
+    def answer(route: Route) -> None:
+        path = urlsplit(route.request.url).path
+        told = site.answer(path.removeprefix("/console/").replace("index.html", ""))
+        if path == "/.well-known/carillon":
+            issuer = {"sign_in_url": "https://sign.in", "console_client_id": "c"}
+            route.fulfill(json=issuer)
+        else:
+            route.fulfill(status=told.status, headers=dict(told.headers), body=told.body)
+
+    visit.page.route(f"{here}/**", answer)
+    visit.page.route("https://sign.in/**", lambda route: route.fulfill(body="sign in here"))
+    visit.page.goto(f"{here}/console/index.html?error=access_denied")
+    visit.page.get_by_text("access_denied").wait_for()
+    visit.page.get_by_role("button", name="Try again").click()
+    visit.page.wait_for_url("https://sign.in/oauth2/authorize?*code_challenge_method=S256*")

@@ -66,10 +66,10 @@ def test_messages_of_notifications_link_to_it(stack: SynthesizedStack) -> None:
 
 
 def test_another_issuer_needs_a_client_for_it(tmp_path: Path) -> None:
-    issuer: Any = {"issuer": "https://login.example.com/", "audience": "carillon"}
+    issuer: Any = {"issuer": "https://login.example.com/realms/x", "audience": "carillon"}
     with pytest.raises(ConfigurationError, match="console_client_id"):
         synthesize(tmp_path, console=True, **issuer)
     stack = synthesize(tmp_path, console=True, console_client_id="page", **issuer)
     assert jwt(stack)[1] == ["carillon", "page"]
     variables = stack.functions()["console"]["Environment"]["Variables"]
-    assert variables["CONNECT_TO"] == "https://login.example.com/"
+    assert variables["CONNECT_TO"] == "https://login.example.com"

@@ -38,8 +38,9 @@ class Console(Construct):
         self.client_id, self.sign_in_url = options.console_client_id, ""
         if users is not None:
             self._sign_in_to(users, options, http_api)
-        origins = (options.issuer, self.sign_in_url)
-        function = self._function(options, " ".join(filter(None, origins)))
+        # A policy's source with a path is that one address; the issuer's has more below and beside.
+        issuer = "/".join(options.issuer.split("/")[:3])
+        function = self._function(options, " ".join(filter(None, (issuer, self.sign_in_url))))
         integration = integrations.HttpLambdaIntegration("Function", function)
         for path in ROUTES:
             (route,) = http_api.add_routes(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from carillon.cli.display.paint import Paint
-from carillon.cli.display.tables import Layout, fitted, whole
+from carillon.cli.display.tables import Layout, fitted, room_of, whole
 from carillon.cli.display.words import STATES, clock_time, is_time, when
 from carillon.cli.display.words import printable as printable
 
@@ -119,7 +119,7 @@ class StreamedTable:
             for column, value in zip(self._columns, row, strict=True)
         ]
         cells = [printable(value) for value in told]
-        self._widest = [max(pair, key=len) for pair in zip(self._widest, cells, strict=True)]
+        self._widest = [max(pair, key=room_of) for pair in zip(self._widest, cells, strict=True)]
         layout, paint = _layout(self._columns, [self._widest], self._least_needed), Paint()
         if layout.across != self._shown:
             paint.header(layout, self._columns)

@@ -130,5 +130,8 @@ let asked = null;
 /** What the deployment says of itself; asked once. */
 const deployment = () => (asked ??= api.get(/** @type {any} */ ("/deployment")));
 
-const { signOut } = await begin();
-render(html`<${App} signOut=${signOut} />`, /** @type {HTMLElement} */ (document.getElementById("app")));
+/** @param {any} problem */
+const Refused = (problem) => html`<main><${Trouble} problem=${{ title: "Not signed in", detail: problem.message }} again=${() => location.assign(location.pathname)} /></main>`;
+
+const shown = await begin().then(({ signOut }) => html`<${App} signOut=${signOut} />`, Refused);
+render(shown, /** @type {HTMLElement} */ (document.getElementById("app")));

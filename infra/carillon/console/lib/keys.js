@@ -20,6 +20,8 @@ addEventListener("keydown", (event) => {
     return;
   }
   if (document.querySelector("dialog[open]")) return;
+  // A key that is held moves on, and does nothing twice.
+  if (event.repeat && !"jk".includes(event.key)) return;
   const isSecond = Date.now() - prefixAt < PREFIX_MS;
   prefixAt = 0;
   const name = isSecond ? `g ${event.key}` : event.key;

@@ -47,6 +47,15 @@ export function usePlace() {
   return now;
 }
 
+/** A part of a path; one that is no text, as "%", stands for itself. @param {string} part */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /**
  * The values of a pattern's `:names` in a path, or null where it is none of the pattern.
  * @param {string} pattern @param {string} path @returns {Words | null}
@@ -58,7 +67,7 @@ export function match(pattern, path) {
   /** @type {Words} */
   const values = {};
   for (const [at, part] of wanted.entries()) {
-    const own = decodeURIComponent(given[at] ?? "");
+    const own = decoded(given[at] ?? "");
     if (part.startsWith(":")) values[part.slice(1)] = own;
     else if (part !== own) return null;
   }

@@ -53,16 +53,20 @@ export async function signedIn(api) {
   if (!code || !kept || given.get("state") !== kept.state) return leave(from);
   history.replaceState(null, "", location.pathname + kept.hash);
   let held = await tokens(from, { grant_type: "authorization_code", code, redirect_uri: HERE, code_verifier: kept.verifier });
+  /** @type {Promise<boolean> | null} */
+  let renewing = null;
+  const renewed = async () => {
+    try {
+      held = { ...held, ...(await tokens(from, { grant_type: "refresh_token", refresh_token: held.refresh_token })) };
+      return true;
+    } catch {
+      return leave(from);
+    }
+  };
   return {
     token: () => String(held.access_token),
-    renew: async () => {
-      try {
-        held = { ...held, ...(await tokens(from, { grant_type: "refresh_token", refresh_token: held.refresh_token })) };
-        return true;
-      } catch {
-        return leave(from);
-      }
-    },
+    // Once for all requests that are refused together: a refresh token is good for one exchange.
+    renew: () => (renewing ??= renewed().finally(() => (renewing = null))),
     signOut: () => {
       held = {};
       location.assign(new URL("/logout?" + new URLSearchParams({ client_id: from.client_id, logout_uri: HERE }), from.token_endpoint));

@@ -52,6 +52,8 @@ export function useLoad(ask, deps, { every = 0 } = {}) {
 
   useEffect(() => {
     let over = false;
+    // Another question: what was answered to the last one is no beginning of its answer.
+    data.current = null;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
     const turn = async () => {
@@ -72,6 +74,8 @@ export function useLoad(ask, deps, { every = 0 } = {}) {
     ...state,
     again,
     set: (got) => {
+      // An answer that is on its way knows nothing of this.
+      controller.current?.abort();
       data.current = got;
       setState({ data: got, problem: null, waiting: false });
     },

@@ -28,6 +28,14 @@ function midnight(at) {
   return clockFace.get() === "utc" ? day.setUTCHours(0, 0, 0, 0) : day.setHours(0, 0, 0, 0);
 }
 
+/** "2026-11-23", the day of an instant on that clock, and its midnight. @param {number} at */
+function dayOf(at) {
+  const isUtc = clockFace.get() === "utc";
+  return new Date(at - (isUtc ? 0 : new Date(at).getTimezoneOffset() * MINUTE)).toISOString().slice(0, 10);
+}
+/** @param {string} day */
+const beginOf = (day) => midnight(Date.parse(`${day}T12:00:00${clockFace.get() === "utc" ? "Z" : ""}`));
+
 /** @param {number} at */
 const dayName = (at) => absolute(at).split(", ")[0];
 
@@ -54,7 +62,7 @@ const everyone = async (at) => (await api.get("/forecast/jobs", { minute: new Da
 /** @param {{ query: Record<string, string> }} props */
 export default function ForecastPage({ query }) {
   clockFace.use();
-  const first = midnight(query.day ? Date.parse(`${query.day}T12:00:00Z`) : Date.now());
+  const first = query.day ? beginOf(query.day) : midnight(Date.now());
   const last = midnight(first + DAY + 2 * HOUR);
   const load = useLoad(
     () => api.get("/forecast", { from: new Date(first).toISOString(), to: new Date(last).toISOString() }),
@@ -65,7 +73,7 @@ export default function ForecastPage({ query }) {
   /** @param {number | null} at */
   const choose = (at) => setQuery({ minute: at === null ? "" : new Date(at).toISOString().slice(0, 16) + "Z" });
   /** @param {number} days */
-  const turn = (days) => setQuery({ day: days ? new Date(first + DAY / 2 + days * DAY).toISOString().slice(0, 10) : "", minute: "" });
+  const turn = (days) => setQuery({ day: days ? dayOf(first + DAY / 2 + days * DAY) : "", minute: "" });
   useKeys({ "[": ["day before", () => turn(-1)], "]": ["day after", () => turn(1)] });
   const isToday = first === midnight(Date.now());
 

@@ -17,6 +17,7 @@ import { Timeline, secondsOf } from "../lib/timeline.js";
 
 /** @typedef {import("../types.d.ts").Job} Job */
 /** @typedef {import("../types.d.ts").Run} Run */
+/** @typedef {{ items: Run[], next_cursor: string | null }} Newest */
 
 const HOUR = 3_600_000;
 /** @type {[id: string, words: string][]} */
@@ -178,19 +179,29 @@ const COLUMNS = [
   { title: "Error", kind: "wide", cell: (run) => html`<span class="quiet">${run.error?.kind ?? run.reason ?? ""}</span>` },
 ];
 
+/** The newest runs before those that are known; alone where a run may lie between. @param {Newest} newest @param {Newest | null} known @returns {Newest} */
+function continued(newest, known) {
+  const ids = new Set(newest.items.map(({ run_id }) => run_id));
+  const older = known?.items.filter(({ run_id }) => !ids.has(run_id)) ?? [];
+  const isNext = known !== null && older.length < known.items.length && older.length < MOST;
+  return isNext ? { items: [...newest.items, ...older], next_cursor: known.next_cursor } : newest;
+}
+
 /** @param {{ job: Job }} props */
 function Runs({ job }) {
   const { job_id } = job;
-  const [more, setMore] = useState(/** @type {{ items: Run[], next_cursor: string | null } | null} */ (null));
-  const first = useLoad(() => api.get("/jobs/{job_id}/runs", { job_id, limit: 20 }), [job_id], { every: 2 });
-  const runs = [...(first.data?.items ?? []), ...(more?.items ?? [])];
-  const cursor = more ? more.next_cursor : first.data?.next_cursor;
+  const load = useLoad(
+    async (_, /** @type {Newest | null} */ known) => continued(await api.get("/jobs/{job_id}/runs", { job_id, limit: 20 }), known),
+    [job_id],
+    { every: 2 },
+  );
+  const { items: runs, next_cursor: cursor } = load.data ?? { items: [], next_cursor: null };
   const showMore = () =>
     attempt("Earlier runs", async () => {
       const page = await api.get("/jobs/{job_id}/runs", { job_id, limit: 50, cursor });
-      setMore({ items: [...(more?.items ?? []), ...page.items], next_cursor: page.next_cursor });
+      load.set({ items: [...runs, ...page.items], next_cursor: page.next_cursor });
     });
-  return html`<${Loaded} of=${first}>${() =>
+  return html`<${Loaded} of=${load}>${() =>
     runs.length
       ? html`<div class="card"><${Table} label="Runs" rows=${runs} id=${(/** @type {Run} */ run) => run.run_id} columns=${COLUMNS} /></div>
           <${More} cursor=${cursor} more=${showMore} />`
