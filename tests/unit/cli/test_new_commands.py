@@ -1,6 +1,7 @@
 """`carillon logs`, `tasks`, `top`, `completion`, `logout` and `open`; names in a shell."""
 
 import json
+import subprocess
 import sys
 import threading
 from datetime import UTC, datetime
@@ -127,6 +128,26 @@ def test_completion_prints_a_script_for_each_shell(run: Run, shell: str) -> None
     told = run("completion", shell)
 
     assert (told.exit_code, f"_CARILLON_COMPLETE=complete_{shell}" in told.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"), [("ni", r"nightly\ report"), ("'ni", "nightly report")]
+)
+def test_bash_gets_a_name_with_a_space_as_one_word(
+    run: Run, tmp_path: Path, typed: str, completed: str
+) -> None:
+    script, program = tmp_path / "script", tmp_path / "carillon"
+    script.write_text(run("completion", "bash").stdout)
+    program.write_text("#!/bin/sh\necho nightly report\n")
+    program.chmod(0o700)
+    ask = 'source "$0"; COMP_WORDS=(carillon logs "$2"); COMP_CWORD=2; _carillon_completion "$1"'
+
+    told = subprocess.run(
+        ["bash", "-c", f'{ask}; printf "%s\\n" "${{COMPREPLY[@]}}"', script, program, typed],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    assert told.stdout == f"{completed}\n"
 
 
 def test_names_are_completed_from_the_api(

@@ -38,6 +38,16 @@ CALENDAR = {
     "name": "latvia-and-estonia-bank-holidays", "weekdays": ["sat", "sun"], "dates": ["x"] * 30,
     "ranges": [], "description": LONG, "updated_at": AT,
 }  # fmt: skip
+NOTIFICATION = {
+    "name": "latvia-and-estonia-on-call-of-the-week", "jobs": f"{NAME}*", "at_most_every": "15m",
+    "on": ["run.dead", "run.missed", "job.paused", "run.recovered", "quota.exceeded"],
+    "to": {"type": "slack"}, "last_delivery": {"status": "timed_out", "error_kind": "http_503"},
+}  # fmt: skip
+SEGMENT = {
+    "segment": 3, "watermark_at": AT, "lag_minutes": 1, "backlog_minutes": 0, "horizon_at": AT,
+    "lease_until": AT, "unreadable": LONG,
+}  # fmt: skip
+LANES = [{"lane": "normal", "waiting": 12_000, "in_flight": 300, "dead_letters": 1}]
 TABLES: dict[str, tuple[str, Any, list[str]]] = {
     "jobs list": ("/jobs", {"items": [JOB]}, [NAME]),
     "runs list": ("/runs", {"items": [RUN, RUN | {"run_id": MANUAL}]}, [RUN_ID, MANUAL, NAME]),
@@ -47,6 +57,10 @@ TABLES: dict[str, tuple[str, Any, list[str]]] = {
     "jobs missed j1": ("/jobs/j1/missed", {"items": [RUN]}, [RUN_ID]),
     "upcoming": ("/upcoming", {"items": [OCCURRENCE]}, [NAME]),
     "calendars list": ("/calendars", {"items": [CALENDAR]}, [str(CALENDAR["name"])]),
+    "notifications list": (
+        "/notifications", {"items": [NOTIFICATION]}, [str(NOTIFICATION["name"])]
+    ),
+    "status": ("/status", {"as_of": AT, "segments": [SEGMENT], "lanes": LANES}, []),
     "tasks": ("/deployment", {"tasks": [NAME.replace(" ", "_")]}, [NAME.replace(" ", "_")]),
     "logs " + RUN_ID: (
         f"/runs/{RUN_ID}/logs", {"items": [{"at": AT, "level": "INFO", "message": LONG}]}, []

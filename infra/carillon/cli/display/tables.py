@@ -14,7 +14,7 @@ _ELLIPSIS = "…"
 FREE = frozenset(
     {
         "description", "detail", "error", "jobs", "message", "note", "outcome", "reason", "result",
-        "schedule", "sentence", "tags", "target", "when",
+        "schedule", "sentence", "tags", "target", "unreadable", "when",
     }
 )  # fmt: skip
 """Columns of free text. Nothing is addressed by what stands in them, so they may be cut."""

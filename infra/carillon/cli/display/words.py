@@ -41,7 +41,7 @@ def printable(value: Any) -> str:
 
 def is_time(column: str) -> bool:
     """True for a column, or a member, of instants."""
-    return column.endswith("_at") or column in ("reached", "from", "to")
+    return column.endswith(("_at", "_until")) or column in ("reached", "from", "to")
 
 
 def when(text: object, now: datetime) -> str | None:
