@@ -254,6 +254,7 @@ RUN: Members = {
     "finished_at": maybe_instants,
     "next_attempt_at": maybe_instants,
     "result": st.none() | st.text(),
+    "result_bytes": st.none() | st.integers(0, 32 * 1024),
     "error": st.none() | errors,
     "reason": st.none() | st.text(),
     "covers_from": maybe_instants,

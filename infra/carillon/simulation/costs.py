@@ -262,6 +262,7 @@ _WRITES: dict[tuple[str, str], Rows] = {
     ("runs", "finish"): _given,
     ("runs", "replace_unreadable"): _given,
     ("runs", "discard_claim"): _given,
+    ("runs", "put_result"): _given,
     ("admission_rows", "put"): _given,
     ("operations", "put"): _given,
     ("idempotency_records", "put"): _given,

@@ -45,7 +45,7 @@ EVENTUAL = {
 _WRITES = frozenset(
     (
         *("create", "replace", "relink", "put", "delete", "claim", "finish", "discard_claim"),
-        *("put_entries", "remove_entries", "put_control"),
+        *("put_entries", "remove_entries", "put_control", "put_result"),
     )
 )
 _LONGEST_LAG_US = 20_000_000

@@ -81,6 +81,13 @@ class InitialState(StrEnum):
     PAUSED = "paused"
 
 
+class ResultKept(StrEnum):
+    """The part of a run's result that the history keeps."""
+
+    BEGINNING = "beginning"
+    FULL = "full"
+
+
 class OnComplete(StrEnum):
     """The end of a job when no occurrence is left and its last run has ended."""
 

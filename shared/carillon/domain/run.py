@@ -7,6 +7,8 @@ from enum import StrEnum
 _LAST_SECOND = 9_999_999_999
 RESULT_LIMIT_BYTES = 512
 """A result or error message is cut here in the history, so that a run stays one write unit."""
+WHOLE_RESULT_LIMIT_BYTES = 32 * 1024
+"""A result that is kept whole is cut here; it has a row of its own."""
 
 
 class RunKind(StrEnum):
@@ -256,6 +258,8 @@ class Run:
     is current. `settled`: of a dead letter that is none any more. `other_generations`: whose
     messages claimed it, too, and have yet to come again; of a run that has ended there are none.
     `completion`: of a run whose attempt, which is under way or was the last, ends by a report.
+    `result_bytes`: of a run whose whole result, so long, is kept beside its row, under its
+    `claim_id`; `result` is its beginning.
     For a skip that covers a range, `covers_from` .. key.fire_at are its first and last occurrence
     and `covers_count` their number.
     """
@@ -274,6 +278,7 @@ class Run:
     finished_at: datetime | None = None
     next_attempt_at: datetime | None = None
     result: str | None = None
+    result_bytes: int | None = None
     error: RunError | None = None
     reason: str | None = None
     covers_from: datetime | None = None
@@ -367,3 +372,13 @@ def one_line(text: str) -> str:
     That drops line ends, terminal escapes, and lone surrogates, which no store can encode.
     """
     return "".join(character if character.isprintable() else " " for character in cut(text)).strip()
+
+
+def kept_text(text: str, *, whole: bool) -> str:
+    """A result as the history keeps it: one line, its beginning; or `whole`, with its lines, up to
+    WHOLE_RESULT_LIMIT_BYTES."""
+    if not whole:
+        return one_line(text)
+    kept = cut(text, WHOLE_RESULT_LIMIT_BYTES)
+    shown = (each if each.isprintable() or each in "\n\t" else " " for each in kept)
+    return "".join(shown).strip()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 
 from carillon.domain.run import Attention, Run, RunKey
@@ -23,6 +24,11 @@ class History:
     def get(self, key: RunKey) -> Run | None:
         """The run as it is now; one past its `expires_at` may still be answered."""
         return self._runs.get(key)
+
+    def whole(self, run: Run) -> Run:
+        """The run with its whole result, where that is kept beside its row."""
+        text = None if run.result_bytes is None else self._runs.get_result(run)
+        return run if text is None else replace(run, result=text)
 
     def page(
         self,

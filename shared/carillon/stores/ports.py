@@ -256,7 +256,8 @@ class RunStore(Protocol):
     """Runs by run key. `claim`, `finish`, `discard_claim` and `replace_unreadable` are the only
     ways to change one.
 
-    A note is stored cut to RESULT_LIMIT_BYTES.
+    A note is stored cut to RESULT_LIMIT_BYTES. Whole results have rows of their own, so that lists
+    of runs stay small.
     """
 
     def get(self, key: RunKey) -> Run | None:
@@ -285,6 +286,18 @@ class RunStore(Protocol):
         For a claim that should never have been made. False means: not known to be removed by this
         call; after a lost answer the row may be gone all the same.
         """
+        ...
+
+    def put_result(self, run: Run, text: str) -> None:
+        """Store the whole result of the claim that `run` is held by, for as long as its row.
+
+        It is no one's until a row with that claim id says so (`Run.result_bytes`).
+        """
+        ...
+
+    def get_result(self, run: Run) -> str | None:
+        """The result that was put for the run's claim id; rows past their `expires_at` may still be
+        answered."""
         ...
 
     def list(

@@ -10,7 +10,7 @@ from carillon.domain.activity.results import Result
 from carillon.domain.activity.summary import Counted
 from carillon.domain.job import Lane
 from carillon.domain.operation import Operation
-from carillon.domain.run import Run
+from carillon.domain.run import Run, RunKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,7 @@ class Evidence(evidence.Evidence):
     `caught_up` counts what ticks sent or indexed because they had been away, by segment and owner.
     `activity` is the feed, with doubles (None: unknown), `activity_lost` what its store did not
     take, by run id and attempt, and `summed` what summaries count of all of it.
+    `results` are the whole results of the runs that have one, None where it is not there.
     `target_faults` are those of the `faults` that struck in a target, with the id of the job that
     called it.
     """
@@ -152,3 +153,4 @@ class Evidence(evidence.Evidence):
     activity: Sequence[Result] | None = None
     activity_lost: frozenset[tuple[str, int]] = frozenset()
     summed: Sequence[Counted] = ()
+    results: Mapping[RunKey, str | None] = field(default_factory=dict)

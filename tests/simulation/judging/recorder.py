@@ -143,6 +143,11 @@ class Recorder:
             loads=self._loads,
             caught_up=self._caught_up,
             **activity_of(deployment),
+            results={
+                row.key: deployment.stores.runs.get_result(row)
+                for row in self._rows.values()
+                if row.result_bytes is not None
+            },
             circumstances=Circumstances(
                 latency_seconds=chaos.most_latency_us / 1_000_000,
                 function_timeout_seconds=options.function_timeout_seconds,

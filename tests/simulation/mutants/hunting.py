@@ -20,6 +20,7 @@ from tests.simulation.mutants.owners import ISOLATION, OWNERS_APART
 from tests.simulation.mutants.pauses import TIMED_PAUSES
 from tests.simulation.mutants.policies import LATE, RATES, SLOW_LANE
 from tests.simulation.mutants.receptions import RECEPTIONS
+from tests.simulation.mutants.results import RESULTS
 from tests.simulation.mutants.runs import RUNS
 from tests.simulation.mutants.stopping import STOPS
 from tests.simulation.mutants.successors import SUCCESSORS
@@ -43,6 +44,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *OWNERS_APART,
     *SUCCESSORS,
     *COMPLETIONS,
+    *RESULTS,
 )
 MOST_SEEDS = 300
 _SETTLE_MINUTES = 60

@@ -247,7 +247,9 @@ def _behaviour_of(scenario: Scenario) -> Callable[[Deliverable, Call, Draws], Be
         if draws.fraction() < plan.failures:
             failure = Failure(RunError("http_500", "simulated"))
             return Behaviour(seconds, failure, is_done=False)
-        return Behaviour(seconds, Success(None, accepts(scenario.seed, call)))
+        # More than a run's row keeps, and of this attempt alone.
+        result = f"{call.run_id}/{call.attempt}\n" + "x" * 1000 if call.keeps_whole else None
+        return Behaviour(seconds, Success(result, accepts(scenario.seed, call)))
 
     return behave
 

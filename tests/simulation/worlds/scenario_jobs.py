@@ -27,6 +27,7 @@ def jobs_of(seed: int, start: datetime, minutes: int) -> tuple[JobPlan, ...]:
     owners = OWNERS[: Draws(seed, "owners").choice((1, 1, 2, 3))]
     jobs = (_job(Draws(seed, "job", n), n, start, minutes, shared) for n in range(count))
     jobs = (_reporting(Draws(seed, "reports", n), job) for n, job in enumerate(jobs))
+    jobs = (_keeping(Draws(seed, "results", n), job) for n, job in enumerate(jobs))
     owned = tuple(
         replace(job, owner=Draws(seed, "owner", n).choice(owners)) for n, job in enumerate(jobs)
     )
@@ -41,6 +42,13 @@ def _reporting(draws: Draws, job: JobPlan) -> JobPlan:
     terms = {"within": within, "heartbeat": draws.choice(("10s", "20s", None))}
     target = {"type": "webhook", "url": "https://example.com/hook", "completion": terms}
     return replace(job, body=json.dumps(json.loads(job.body) | {"target": target}))
+
+
+def _keeping(draws: Draws, job: JobPlan) -> JobPlan:
+    """Some jobs want their results kept whole."""
+    if draws.fraction() >= 0.2:
+        return job
+    return replace(job, body=json.dumps(json.loads(job.body) | {"result": "full"}))
 
 
 def schedule_of(draws: Draws, start: datetime, minutes: int) -> dict[str, Any]:

@@ -85,6 +85,26 @@ def test_a_result_is_cut_and_bounded(world: World, run: Run) -> None:
     assert len(result) == 512
 
 
+def test_a_reported_result_is_kept_whole_where_the_job_wants_it(
+    client: Client, world: World, run: Run
+) -> None:
+    job_id, run_id = run.key.job_id, run.key.run_id
+    assert client.patch(f"/jobs/{job_id}", {"result": "full"}, 1).status == 200
+    text = "line\\nline " + "x" * 5000
+    for _ in range(2):  # a repetition answers the same
+        assert report(world, run, "complete", f'{{"result": "{text}"}}').status == 200
+    other = report(world, run, "complete", f'{{"result": "other {text}"}}')
+    assert (other.status, other.json["type"].rpartition(":")[2]) == (409, "report-refused")
+
+    whole = text.replace("\\n", "\n")
+    for path in (f"/jobs/{job_id}/runs/{run_id}", f"/runs/{run_id}"):
+        read = client.get(path).json
+        assert (read["result"], read["result_bytes"]) == (whole, len(whole))
+    (listed,) = client.get(f"/jobs/{job_id}/runs").json["items"]
+    assert listed["result"].startswith("line line xxx")
+    assert (len(listed["result"]), listed["result_bytes"]) == (512, len(whole))
+
+
 def test_a_run_is_reported_failed(world: World, run: Run) -> None:
     body = '{"message": "no such account", "kind": "account_gone", "permanent": true}'
     answer = report(world, run, "fail", body)

@@ -29,6 +29,7 @@ from carillon.domain.run import FAIL_KIND, RETRY_KIND, Run, RunError, RunStatus,
 from carillon.domain.spec.fields import Document, Flag, JsonText
 from carillon.errors import CarillonError
 from carillon.services.indexer import Indexer
+from carillon.services.results import with_result
 from carillon.stores.ports import JobStore, RunStore
 from carillon.telemetry import Action, Telemetry
 
@@ -68,7 +69,8 @@ class CompletionService:
         self._admit = admit
 
     def complete(self, run_id: str, token: str, result: str | None) -> Run:
-        """The run, succeeded with this result; a repetition answers the same."""
+        """The run, succeeded with this result, of which what its job wants is kept; a repetition
+        answers the same."""
         return self._report(run_id, token, result, None)
 
     def fail(self, run_id: str, token: str, error: RunError) -> Run:
@@ -121,7 +123,7 @@ class CompletionService:
         # Of a claim of its own: the permit of a call that is under way is not the retry's.
         seen = replace(run, claim_id=self._entropy.new_id(now))
         if error is None:
-            return completing.completed(seen, result, now)
+            return completing.completed(with_result(self._runs, seen, job, result), now)
         return completing.failed(seen, job, error, now, self._entropy.fraction())
 
     def _find(self, run_id: str, token: str) -> tuple[Run, Standing]:
@@ -150,7 +152,8 @@ def _not_ours(kind: str) -> str:
 
 
 class CompleteBody(Document):
-    """`result`, any JSON value, is kept in the history as text, cut at 512 bytes."""
+    """`result`, any JSON value, is kept in the history as text: its beginning, 512 bytes, or up to
+    32 KB of it where the job wants that (its `result`)."""
 
     result: JsonText = "null"
 

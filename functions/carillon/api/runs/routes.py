@@ -62,6 +62,9 @@ class RunForm(BaseModel):
     day, or from which day it was moved. `settled` marks a former dead letter: it was redriven, by
     the run with the next `redrive`, or discarded.
 
+    `result` is the beginning of one that is kept whole, in `result_bytes`: reading the run alone has
+    it all.
+
     One of kind `missed` stands for the `covers_count` occurrences from `covers_from` to `fire_at`.
     """
 
@@ -79,6 +82,7 @@ class RunForm(BaseModel):
     next_attempt_at: UtcTime | None
     updated_at: UtcTime
     result: str | None
+    result_bytes: int | None
     error: ErrorForm | None
     reason: str | None
     note: str | None
@@ -104,6 +108,7 @@ class RunForm(BaseModel):
             next_attempt_at=run.next_attempt_at,
             updated_at=run.updated_at,
             result=run.result,
+            result_bytes=run.result_bytes,
             error=None if run.error is None else ErrorForm.of(run.error),
             reason=run.reason,
             note=_note_of(run),

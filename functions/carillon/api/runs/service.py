@@ -109,7 +109,10 @@ class RunService:
         return self._history.page(owner, job_id, limit, cursor, from_at=from_at, until_at=until_at)
 
     def get(self, owner: str, job_id: str, run_id: str) -> Run:
-        """One run, with its attempts."""
+        """One run, with its attempts and its whole result."""
+        return self._history.whole(self._row(owner, job_id, run_id))
+
+    def _row(self, owner: str, job_id: str, run_id: str) -> Run:
         key = run_key_of(owner, run_id)
         run = None if key is None or key.job_id != job_id else self._runs.get(key)
         if run is None:
@@ -136,7 +139,7 @@ class RunService:
         for one that has ended otherwise, or has just begun, and QueueUnavailableError.
         """
         for _ in range(_ROUNDS):
-            run = self.get(owner, job_id, run_id)
+            run = self._row(owner, job_id, run_id)
             if run.status is RunStatus.CANCELLED:
                 self._order_what_follows(run)
                 return run

@@ -16,13 +16,14 @@ from carillon.domain.idempotency import record_key_of_run
 from carillon.domain.job import Job
 from carillon.domain.notifying.channels import delivered_by
 from carillon.domain.notifying.notification import Deliverable, notification_of
-from carillon.domain.run import Completion, Run, RunKey, RunKind
+from carillon.domain.run import Completion, Run, RunKey, RunKind, one_line
 from carillon.domain.targets import WebhookTarget
 from carillon.domain.templates import TemplateValues, render_payload
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.context import RunContext
 from carillon.executor.targets import Call, Failure, ReportTo, Success
+from carillon.services.results import keeps_whole, with_result
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class PreparedCall:
             report_to=self.report_to,
             stopped=stopped,
             unanswered=_unanswered(run),
+            keeps_whole=keeps_whole(job),
         )
 
 
@@ -168,7 +170,17 @@ def delivered(
         case Success(result, is_accepted) if order.goes_on(is_accepted=is_accepted):
             return completing.opened(run, now)
         case Success(result):
-            return running.succeeded(run, result, now)
+            run = _with_result(ports, run, job, result)
+            return running.succeeded(run, run.result, now)
         case Failure(error, timed_out, retry_after):
             fraction = ports.entropy.fraction()
             return running.failed(run, job, error, timed_out, now, fraction, retry_after)
+
+
+def _with_result(ports: ExecutorPorts, run: Run, job: Job, text: str | None) -> Run:
+    """The run with its result; with its beginning alone where the store does not take the rest: the
+    call has been made, and is not to be made again for that."""
+    try:
+        return with_result(ports.runs, run, job, text)
+    except StoreUnavailableError:
+        return replace(run, result=None if text is None else one_line(text))

@@ -7,7 +7,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from carillon.clock import Clock
-from carillon.domain.run import RunError, one_line
+from carillon.domain.run import RunError, kept_text, one_line
 from carillon.domain.targets import (
     EventBridgeTarget,
     LambdaTarget,
@@ -52,7 +52,7 @@ def invoke(client: Any, target: LambdaTarget, call: Call) -> Outcome:
         text = body.read(READ_LIMIT_BYTES).decode("utf-8", "replace")
     if answer.get("FunctionError"):
         return Failure(RunError("function_error", one_line(_raised(text))))
-    return Success(one_line(text))
+    return Success(kept_text(text, whole=call.keeps_whole))
 
 
 def _raised(text: str) -> str:

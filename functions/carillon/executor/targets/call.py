@@ -37,7 +37,7 @@ class Call:
     outcome any more. `effective_at` is when the run was to start; None where that is `fire_at`.
     `tags` are the job's, pairs of key and value. `unanswered` attempts just before this one may
     have had their effect, which nobody saw. `report_to`: of a target with `completion`. `trace`: in
-    a deployment with tracing.
+    a deployment with tracing. `keeps_whole`: the history keeps the result whole.
     """
 
     run_id: str
@@ -53,6 +53,7 @@ class Call:
     report_to: ReportTo | None = None
     unanswered: int = 0
     trace: TraceContext | None = None
+    keeps_whole: bool = False
     stopped: Event = field(default_factory=Event, compare=False, repr=False)
 
     def deadline(self) -> Deadline:
@@ -68,7 +69,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Success:
-    """`result` is one line, already cut to what the history keeps. `is_accepted`: the answer was
+    """`result` is already cut to what the history keeps. `is_accepted`: the answer was
     202, by which a webhook's receiver says that the work goes on."""
 
     result: str | None

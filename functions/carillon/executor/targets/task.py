@@ -89,6 +89,7 @@ def request_of(
         deadline_at=deadline_at,
         tags=dict(call.tags),
         traceparent=call.trace.traceparent if call.trace else "",
+        keeps_whole=call.keeps_whole,
         variables=variables,
     )
 

@@ -163,7 +163,7 @@ class WebhookCaller(Caller):
             return _failure(error.kind, error)
         except tuple(KIND_OF_ERROR) as error:
             return _failure(kind_of_error(error), error, hidden=hidden)
-        return judge(answer, self._clock.now(), hidden)
+        return judge(answer, self._clock.now(), hidden, keeps_whole=call.keeps_whole)
 
     def _prepare(self, target: WebhookTarget, call: Call, deadline: Deadline) -> Prepared:
         """The request with its signature and its secrets; raises SecretError, SigningKeyError."""

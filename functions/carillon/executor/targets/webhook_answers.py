@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
-from carillon.domain.run import RunError, one_line
+from carillon.domain.run import RunError, kept_text, one_line
 from carillon.executor.targets.call import Failure, Outcome, Success
 
 RETRIED_CLIENT_ERRORS = frozenset({408, 425, 429})
@@ -37,7 +37,9 @@ class Answer:
         return next(values, None)
 
 
-def judge(answer: Answer, now: datetime, hidden: Sequence[str] = ()) -> Outcome:
+def judge(
+    answer: Answer, now: datetime, hidden: Sequence[str] = (), *, keeps_whole: bool = False
+) -> Outcome:
     """2xx is success. Redirects are final, and so are 4xx but for those that ask for a repetition.
 
     For those and for 5xx a Retry-After counts. `hidden` are secrets that were sent: an endpoint
@@ -46,7 +48,8 @@ def judge(answer: Answer, now: datetime, hidden: Sequence[str] = ()) -> Outcome:
     status = answer.status
     text = without(hidden, answer.body.decode("utf-8", "replace"))
     if 200 <= status < 300:
-        return Success(one_line(f"{status} {text}"), is_accepted=status == ACCEPTED)
+        result = kept_text(f"{status} {text}", whole=keeps_whole)
+        return Success(result, is_accepted=status == ACCEPTED)
     message = f"the endpoint answered {status}"
     if 300 <= status < 400:
         place = answer.header(b"location")

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from queue import SimpleQueue
 from threading import Thread
 
-from carillon.domain.run import FAIL_KIND, RETRY_KIND, RunError, one_line
+from carillon.domain.run import FAIL_KIND, RETRY_KIND, RunError, kept_text, one_line
 from carillon.executor.deadlines import Deadline
 from carillon.executor.task_process.descendants import adopt_orphans, kill_descendants
 from carillon.executor.task_process.shown import show
@@ -219,7 +219,8 @@ class TaskServer:
             traceparent=request.traceparent,
         )
         try:
-            result = result_text(function(json.loads(request.payload), context))
+            returned = function(json.loads(request.payload), context)
+            result = result_text(returned, whole=request.keeps_whole)
         except BaseException as error:  # sys.exit and KeyboardInterrupt too: the child continues
             self._logs.bind(ids)  # so that the reason is told after however many lines
             return _failed(request.number, error, context)
@@ -251,8 +252,9 @@ def failure_of(number: int, error: BaseException) -> Report:
     return Report(number, error=RunError(kind_of(error), message))
 
 
-def result_text(value: object) -> str | None:
-    """A task's return value as the history keeps it: JSON, else its repr; None stays None."""
+def result_text(value: object, *, whole: bool = False) -> str | None:
+    """A task's return value as the history keeps it, `whole` or its beginning: JSON, else its repr;
+    None stays None."""
     if value is None:
         return None
     try:
@@ -262,7 +264,7 @@ def result_text(value: object) -> str | None:
             text = repr(value)
         except Exception:  # the task has succeeded all the same
             text = f"<{type(value).__name__}>"
-    return one_line(text)
+    return kept_text(text, whole=whole)
 
 
 def _receive(descriptor: int, lines: "SimpleQueue[bytes]", mark: str) -> None:

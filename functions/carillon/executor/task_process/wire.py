@@ -46,6 +46,7 @@ class Request:
     tags: Mapping[str, str]
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     traceparent: str = ""
+    keeps_whole: bool = False
 
     def to_line(self) -> bytes:
         return _line(asdict(self))

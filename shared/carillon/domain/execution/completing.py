@@ -22,6 +22,7 @@ from carillon.domain.run import (
     RunError,
     RunKind,
     RunStatus,
+    kept_text,
     one_line,
 )
 from carillon.domain.spec.completion_spec import CompletionSpec
@@ -158,14 +159,14 @@ def standing_of(run: Run | None, token: str) -> Standing:
 
 
 def result_text(result: str) -> str | None:
-    """A reported result, JSON text, as the history has it: one line, cut; a text without quotes."""
+    """A reported result, JSON text, as text: a string without its quotes; None for null."""
     value = json.loads(result)
-    return None if value is None else one_line(value if isinstance(value, str) else result)
+    return None if value is None else value if isinstance(value, str) else result
 
 
-def completed(seen: Run, result: str | None, now: datetime) -> Run:
-    """The run, reported complete (to be claimed over the row)."""
-    return running.succeeded(replace(seen, token=seen.token + 1), result, now)
+def completed(seen: Run, now: datetime) -> Run:
+    """The run with its result, reported complete (to be claimed over the row)."""
+    return running.succeeded(replace(seen, token=seen.token + 1), seen.result, now)
 
 
 def failed(seen: Run, job: Job, error: RunError, now: datetime, fraction: float) -> Run:
@@ -182,7 +183,9 @@ def has_ended_so(run: Run, result: str | None, error: RunError | None) -> bool:
     """True if the attempt has ended as a report says (`error` None: complete, with `result`), so
     that this is the report's repetition."""
     if error is None:
-        return run.status is RunStatus.SUCCEEDED and run.result == result
+        is_whole = run.result_bytes is not None
+        kept = None if result is None else one_line(kept_text(result, whole=is_whole))
+        return run.status is RunStatus.SUCCEEDED and run.result == kept
     return run.status in (RunStatus.RETRYING, RunStatus.DEAD) and run.error == error
 
 

@@ -19,6 +19,7 @@ from carillon.domain.policies import (
     Overlap,
     Priority,
     Rate,
+    ResultKept,
     RetryPolicy,
 )
 from carillon.domain.spec.fields import (
@@ -232,6 +233,14 @@ class JobSpec(TimingSpec):
         UniqueValues,
         Cli("--event", "Publish this event, as run.dead; repeatable.", "Labels and events"),
     ] = ()
+    result: Annotated[
+        ResultKept,
+        Field(
+            description="What is kept of a run's result: its beginning, 512 bytes on one line; or "
+            "all of it, up to 32 KB, which takes a write of its own when it is longer."
+        ),
+        Cli("--result", "Of a result keep its beginning, or full: up to 32 KB.", "Attempts"),
+    ] = ResultKept.BEGINNING
     on_complete: Annotated[
         OnComplete, Cli("--on-complete", "When no occurrence is left: keep (the job) or delete.")
     ] = OnComplete.KEEP

@@ -229,6 +229,17 @@ class ActivityRow(Model):
     expires_at = TTLAttribute()
 
 
+class ResultRow(Model):
+    """The whole result of a claim; in table runs too, in a partition of its run's own."""
+
+    partition = UnicodeAttribute(hash_key=True, attr_name="job_key")
+    """`{owner}#result#{run id}`."""
+    claim_id = UnicodeAttribute(range_key=True, attr_name="run_key")
+    body = BinaryAttribute(attr_name="b", legacy_encoding=False)
+    """The text, compressed by zlib."""
+    expires_at = TTLAttribute()
+
+
 class AttentionIndex(GlobalSecondaryIndex["RunRow"]):  # type: ignore[no-untyped-call]
     """Runs of an owner that need attention, newest fire time first: dead letters, those that are to
     be retried, and those that a policy keeps waiting. Rows of other runs are not in it."""
@@ -260,6 +271,7 @@ class RunRow(Model):
     finished_at = InstantAttribute(attr_name="e", null=True)
     next_attempt_at = InstantAttribute(attr_name="w", null=True)
     result = UnicodeAttribute(attr_name="r", null=True)
+    result_bytes = IntegerAttribute(attr_name="rb", null=True)
     error = ErrorMap(attr_name="x", null=True)
     reason = UnicodeAttribute(attr_name="y", null=True)
     covers_from = InstantAttribute(attr_name="cf", null=True)

@@ -1,5 +1,6 @@
 """Runs in DynamoDB."""
 
+import zlib
 from datetime import datetime
 from functools import reduce
 from operator import and_
@@ -28,6 +29,7 @@ from carillon.stores.dynamo.models import (
     AttentionIndex,
     CompletionMap,
     ErrorMap,
+    ResultRow,
     RunRow,
 )
 from carillon.stores.dynamo.table import RawItem, Span, Table, readable, unchanged
@@ -78,6 +80,13 @@ class DynamoRunStore:
         return self._table.delete(
             job_key_of(key.owner, key.job_id), key.sort_key, _stands_as(run, RunStatus.RUNNING)
         )
+
+    def put_result(self, run: Run, text: str) -> None:
+        self._table.put(result_item_of(run, text))
+
+    def get_result(self, run: Run) -> str | None:
+        item = self._table.get(_result_partition(run.key), run.claim_id)
+        return None if item is None else result_of(item)
 
     def list(
         self,
@@ -143,6 +152,7 @@ def item_of(run: Run) -> RawItem:
         finished_at=run.finished_at,
         next_attempt_at=run.next_attempt_at,
         result=run.result,
+        result_bytes=run.result_bytes,
         error=run.error and _error_map(run.error),
         reason=run.reason,
         covers_from=run.covers_from,
@@ -158,6 +168,28 @@ def item_of(run: Run) -> RawItem:
         attention_key=attention and _attention_key(key),
         expires_at=ceil_second(run.expires_at),
     ).serialize()
+
+
+def result_item_of(run: Run, text: str) -> RawItem:
+    """The item of a whole result."""
+    return ResultRow(
+        partition=_result_partition(run.key),
+        claim_id=run.claim_id,
+        body=zlib.compress(text.encode(), 9),
+        expires_at=ceil_second(run.expires_at),
+    ).serialize()
+
+
+def result_of(item: RawItem) -> str:
+    """The text of an item that `result_item_of` made; raises UnreadableRowError for any other."""
+    try:
+        return zlib.decompress(ResultRow.from_raw_data(item).body).decode()
+    except Exception as error:
+        raise UnreadableRowError(f"result {item.get('job_key')}: {error}") from error
+
+
+def _result_partition(key: RunKey) -> str:
+    return f"{key.owner}#result#{key.run_id}"
 
 
 def run_of(item: RawItem) -> Run:
@@ -184,6 +216,7 @@ def _run_of(row: RunRow) -> Run:
         finished_at=row.finished_at,
         next_attempt_at=row.next_attempt_at,
         result=row.result,
+        result_bytes=row.result_bytes,
         error=_error_of(row.error) if row.error else None,
         reason=row.reason,
         covers_from=row.covers_from,

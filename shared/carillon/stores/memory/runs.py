@@ -25,6 +25,7 @@ class MemoryRunStore:
 
     def __init__(self) -> None:
         self._rows: dict[RunKey, Run] = {}
+        self._results: dict[tuple[RunKey, str], str] = {}
         self._of_jobs: dict[tuple[str, str], KeyOrder[RunKey]] = {}
         self._dead: dict[RunKey, None] = {}
         self._dead_of_owners: dict[str, KeyOrder[RunKey]] = {}
@@ -72,6 +73,14 @@ class MemoryRunStore:
                 return False
             self._remove(run.key)
             return True
+
+    def put_result(self, run: Run, text: str) -> None:
+        with self._lock:
+            self._results[run.key, run.claim_id] = text
+
+    def get_result(self, run: Run) -> str | None:
+        with self._lock:
+            return self._results.get((run.key, run.claim_id))
 
     def expire(self, now: datetime) -> list[Run]:
         """Remove the rows with an `expires_at` up to `now`; answers them, by `expires_at`.

@@ -12,7 +12,13 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.run import RESULT_LIMIT_BYTES, RunError, one_line
+from carillon.domain.run import (
+    RESULT_LIMIT_BYTES,
+    WHOLE_RESULT_LIMIT_BYTES,
+    RunError,
+    kept_text,
+    one_line,
+)
 from carillon.executor.deadlines import Deadline
 from carillon.executor.task_process.child import (
     MOST_LINES,
@@ -74,6 +80,14 @@ def test_long_results_are_cut_with_a_mark() -> None:
     text = result_text("x" * 100_000)
     assert text is not None
     assert len(text) == RESULT_LIMIT_BYTES
+    assert text.endswith("... (100002 bytes)")
+
+
+def test_a_whole_result_has_its_lines_and_its_own_limit() -> None:
+    assert kept_text(" a\tb\n\x00\x1b[2Jc ", whole=True) == "a\tb\n  [2Jc"
+    text = result_text("x" * 100_000, whole=True)
+    assert text is not None
+    assert len(text) == WHOLE_RESULT_LIMIT_BYTES
     assert text.endswith("... (100002 bytes)")
 
 

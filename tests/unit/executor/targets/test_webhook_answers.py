@@ -33,6 +33,12 @@ def test_the_result_is_one_line_with_the_beginning_of_the_body() -> None:
     assert outcome.result.endswith("bytes)")
 
 
+def test_a_result_that_is_kept_whole_has_its_lines() -> None:
+    body = b"first\nsecond" + b"x" * 5000
+    outcome = judge(Answer(200, [], body), NOW, keeps_whole=True)
+    assert outcome == Success(f"200 {body.decode()}")
+
+
 @pytest.mark.parametrize(
     ("status", "permanent"),
     [
