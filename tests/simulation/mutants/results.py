@@ -64,7 +64,7 @@ RESULTS = (
             Swap(MemoryRunStore, "put_result", _of_the_run),
             Swap(MemoryRunStore, "get_result", _of_the_run_read),
         ),
-        both(_full, faulty(paused=0.02)),
+        both(_full, faulty(paused=0.1)),
     ),
     Mutant(
         "result_after_finish",

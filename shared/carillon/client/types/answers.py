@@ -20,6 +20,7 @@ from carillon.client.types.requests import (
     Outcome,
     Overlap,
     RangeForm,
+    ResultKept,
     SnsTarget,
     SqsTarget,
     StepFunctionsTarget,
@@ -451,6 +452,7 @@ class RunForm(TypedDict):
     next_attempt_at: str | None
     updated_at: str
     result: str | None
+    result_bytes: int | None
     error: ErrorForm | None
     reason: str | None
     note: str | None
@@ -493,6 +495,7 @@ class JobForm(_JobFormWords):
     on_success: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget | None
     on_failure: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget | None
     events: list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.paused", "job.slowed", "job.recovered"]]
+    result: ResultKept
     on_complete: OnComplete
     initial_state: InitialState
     parent: str | None
