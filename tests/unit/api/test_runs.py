@@ -220,6 +220,7 @@ RETRYING_FORM = {
     "next_attempt_at": "2026-03-01T12:00:30Z",
     "updated_at": "2026-03-01T12:00:00Z",
     "result": None,
+    "result_bytes": None,
     "error": ERROR_FORM,
     "reason": None,
     "note": "moved from 2026-02-28",

@@ -62,8 +62,8 @@ class RunForm(BaseModel):
     day, or from which day it was moved. `settled` marks a former dead letter: it was redriven, by
     the run with the next `redrive`, or discarded.
 
-    `result` is the beginning of one that is kept whole, in `result_bytes`: reading the run alone has
-    it all.
+    With `result_bytes` the result is kept whole, so long: it is its beginning in lists, and all of
+    it where the run alone is read.
 
     One of kind `missed` stands for the `covers_count` occurrences from `covers_from` to `fire_at`.
     """
