@@ -24,7 +24,8 @@ class TaskLogs(Protocol):
         """Lines of [from_at, until_at] that contain `text`, about `limit` at most, from a position
         on that an earlier answer has; eventually consistent, and of all owners.
 
-        Raises StoreUnavailableError.
+        Raises StoreUnavailableError, and InvalidFieldError("cursor", …) for a position that is
+        none, or has expired.
         """
         ...
 

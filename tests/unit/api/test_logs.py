@@ -54,6 +54,13 @@ def test_the_lines_of_a_run_are_shown_with_attempt_and_level(world: World, run_i
     }
 
 
+def test_text_that_is_no_unicode_is_shown_as_far_as_it_is(world: World, run_id: str) -> None:
+    half = line(run_id, message="half \ud800 a pair", level="\udfff")
+    page = shown(world, run_id, (FIRST, half), (FIRST, line(run_id)))
+    said = [(each["level"], each["message"]) for each in page["items"]]
+    assert said == [("?", "half ? a pair"), ("INFO", "at work")]
+
+
 def test_lines_that_only_name_the_run_are_not_shown(world: World, run_id: str) -> None:
     """The search finds whatever contains the id: lines of other runs, owners, and actions."""
     others = (

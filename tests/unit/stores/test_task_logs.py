@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
 
-from carillon.errors import StoreUnavailableError
+from carillon.errors import InvalidFieldError, StoreUnavailableError
 from carillon.stores.dynamo.task_logs import CloudWatchTaskLogs
 
 FROM = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -88,3 +88,18 @@ def test_a_group_that_is_gone_has_no_lines() -> None:
 def test_other_failures_are_those_of_the_port(failure: Exception) -> None:
     with pytest.raises(StoreUnavailableError):
         logs(Client(failure), "high").find("x", FROM, UNTIL, 9)
+
+
+@pytest.mark.parametrize("position", ["x", "[1]", '["a", ""]', "{}", '[-1, ""]', "[0, 7]", "null"])
+def test_a_forged_position_is_the_callers_fault(position: str) -> None:
+    with pytest.raises(InvalidFieldError):
+        logs(Client(), "high").find("x", FROM, UNTIL, 9, position)
+
+
+def test_a_position_that_has_expired_is_too() -> None:
+    """CloudWatch forgets its tokens after a day: asking again would never help."""
+    expired = Client(error("InvalidParameterException"))
+    with pytest.raises(InvalidFieldError):
+        logs(expired, "high").find("x", FROM, UNTIL, 9, '[0, "token"]')
+    with pytest.raises(StoreUnavailableError):
+        logs(Client(error("InvalidParameterException")), "high").find("x", FROM, UNTIL, 9)

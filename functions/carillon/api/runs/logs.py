@@ -103,14 +103,19 @@ def _line_of(run_id: str, at: datetime, text: str) -> LogLineForm | None:
         return None
     if members.get("run_id") != run_id or members.get("action") != Action.TASK_LOG:
         return None
-    said = [str(members[name]) for name in ("message", "exception") if members.get(name)]
+    said = [_shown(members[name]) for name in ("message", "exception") if members.get(name)]
     attempt = members.get("attempt")
     return LogLineForm(
         at=at,
-        level=str(members.get("level", "INFO")),
+        level=_shown(members.get("level", "INFO")),
         message="\n".join(said)[:MESSAGE_CHARACTERS],
         attempt=attempt if isinstance(attempt, int) else None,
     )
+
+
+def _shown(value: object) -> str:
+    """As text that everybody can encode: a task may log half of a pair of surrogates."""
+    return str(value).encode("utf-8", "replace").decode()
 
 
 class LogRoutes(Resource):

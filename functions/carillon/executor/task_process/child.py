@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from threading import Thread
+from typing import BinaryIO, cast
 
 from carillon.domain.run import FAIL_KIND, RETRY_KIND, RunError, kept_text, one_line
 from carillon.executor.deadlines import Deadline
@@ -87,8 +88,14 @@ class JsonLines(logging.Formatter):
         return json.dumps(members, default=repr)
 
 
+PRINTED = logging.getLogger("print")
+
+
 class Printed(io.TextIOBase):
-    """Standard output of tasks: each line becomes a record, with the ids of its run."""
+    """Standard output of tasks: each line becomes a record, with the ids of its run. Bytes go out
+    as they are."""
+
+    encoding = "utf-8"
 
     def __init__(self) -> None:
         self._begun = ""
@@ -99,10 +106,15 @@ class Printed(io.TextIOBase):
     def fileno(self) -> int:
         return 1
 
+    @property
+    def buffer(self) -> BinaryIO:
+        assert sys.__stdout__ is not None
+        return cast(BinaryIO, sys.__stdout__.buffer)
+
     def write(self, text: str) -> int:
         *lines, self._begun = (self._begun + text).split("\n")
         for line in filter(None, lines):
-            logging.getLogger("print").info("%s", line[:PRINT_LIMIT_CHARACTERS])
+            PRINTED.info("%s", line[:PRINT_LIMIT_CHARACTERS])
         return len(text)
 
     def end(self) -> None:
@@ -118,6 +130,10 @@ def start_logging(level: str) -> JsonLines:
     handler.setFormatter(lines)
     handler.addFilter(lines.allows)
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    # Apart from the root, whose handlers may be a task's, on standard output: they would print
+    # what they print for ever. What is printed has no level that one could leave it out by.
+    PRINTED.propagate, PRINTED.handlers = False, [handler]
+    PRINTED.setLevel(logging.INFO)
     return lines
 
 

@@ -80,9 +80,8 @@ class DynamoJobStore:
         after = None if cursor is None else decode_cursor(scope, cursor)
         items, last = self._by_owner.query(owner, after)
         # Most are only counted: to read a thousand of them takes longer than to fetch them.
-        active = {"S": JobState.ACTIVE.value}
-        ending = [item for item in items if "ends" in item and item["state"] == active]
-        known = [item["state"]["S"] for item in items if item not in ending]
+        ending = [item for item in items if _may_end(item)]
+        known = [item["state"]["S"] for item in items if not _may_end(item)]
         summaries, unreadable = readable(ending, _summary_of, _id_of)
         next_cursor = None if last is None else encode_cursor(scope, last)
         return Tally(Counter(map(JobState, known)), summaries, len(unreadable), next_cursor)
@@ -121,6 +120,10 @@ class DynamoJobStore:
     def _item(self, owner: str, job_id: str) -> RawItem | None:
         item = self._table.get(job_id, _JOB)
         return item if item is not None and item.get("owner") == {"S": owner} else None
+
+
+def _may_end(item: RawItem) -> bool:
+    return "ends" in item and item["state"] == {"S": JobState.ACTIVE.value}
 
 
 def item_of(job: Job) -> RawItem:

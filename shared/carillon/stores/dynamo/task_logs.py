@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from carillon.errors import StoreUnavailableError
+from carillon.errors import InvalidFieldError, StoreUnavailableError
 from carillon.stores.task_logs import Lines
 
 _MOST_REQUESTS = 3
@@ -39,7 +39,7 @@ class CloudWatchTaskLogs:
     ) -> Lines:
         # A quoted term: `{ $.run_id = ... }` would match every line on some emulators.
         pattern = json.dumps(text)
-        group, token = json.loads(position) if position else (0, "")
+        group, token = _place_of(position)
         found: list[tuple[datetime, str]] = []
         for _ in range(_MOST_REQUESTS * max(1, len(self._groups))):
             if group >= len(self._groups) or len(found) >= limit:
@@ -54,7 +54,10 @@ class CloudWatchTaskLogs:
                     **({"nextToken": token} if token else {}),
                 )
             except ClientError as error:
-                if error.response["Error"]["Code"] != "ResourceNotFoundException":
+                code = error.response["Error"]["Code"]
+                if token and code == "InvalidParameterException":
+                    raise InvalidFieldError("cursor", "has expired: begin anew") from error
+                if code != "ResourceNotFoundException":
                     raise StoreUnavailableError(str(error)) from error
                 answer = {"events": []}
             except BotoCoreError as error:
@@ -66,3 +69,14 @@ class CloudWatchTaskLogs:
             group += not token
         is_end = group >= len(self._groups)
         return Lines(found, "" if is_end else json.dumps([group, token]))
+
+
+def _place_of(position: str) -> tuple[int, str]:
+    """The log group to go on with, and CloudWatch's token in it; raises InvalidFieldError."""
+    try:
+        group, token = json.loads(position) if position else (0, "")
+    except (ValueError, TypeError):
+        group, token = -1, ""
+    if type(group) is not int or group < 0 or not isinstance(token, str):
+        raise InvalidFieldError("cursor", "must be the next_cursor of the page before, unchanged")
+    return group, token

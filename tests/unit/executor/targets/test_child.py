@@ -311,6 +311,31 @@ def test_printed_lines_are_records(caplog: pytest.LogCaptureFixture) -> None:
     assert said == ["one 2", "x" * PRINT_LIMIT_CHARACTERS, "100 %s begun"]
 
 
+def test_a_task_may_log_to_standard_output_whatever_the_level() -> None:
+    """A handler of the root logger on standard output is common; it must not print its own
+    prints."""
+    program = (
+        "import logging, sys\n"
+        "from carillon.executor.task_process.child import Printed, start_logging\n"
+        "start_logging('WARNING')\n"
+        "sys.stdout = Printed()\n"
+        "logging.getLogger().addHandler(logging.StreamHandler(sys.stdout))\n"
+        "logging.warning('once')\n"
+        "print('printed')\n"
+        "sys.stdout.buffer.write(b'raw')\n"
+        "assert sys.stdout.encoding == 'utf-8'\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert (answer.returncode, answer.stdout) == (0, "raw"), answer.stderr[-2000:]
+    said = [
+        (each["logger"], each["message"])
+        for each in map(json.loads, answer.stderr.split("\n")[:-1])
+    ]
+    assert said == [("root", "once"), ("print", "once"), ("print", "printed")]
+
+
 def test_a_child_imports_nothing_heavy() -> None:
     program = (
         "import sys, carillon.executor.task_process.child; "
