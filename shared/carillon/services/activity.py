@@ -135,7 +135,8 @@ class Activity:
             since = f"{from_at:%M:%S}" if hour == last_hour else ""
             for record in self._records(owner, hour, before, since):
                 records += 1
-                found += filter(only.chooses, record.results)
+                chosen = filter(only.chooses, record.results)
+                found += sorted(chosen, key=lambda result: result.at, reverse=True)
                 if len(found) >= limit or records >= MOST_RECORDS:
                     return _page(found, _cursor(owner, hour, record.position))
             hour, before = hour - _HOUR, ""

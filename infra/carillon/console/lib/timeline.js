@@ -2,7 +2,7 @@
 // The runs of a span of time, and those to come: one bar each, as high as it took long.
 import { html } from "./html.js";
 import { countsOf, lookOf } from "./status.js";
-import { absolute, day, duration, minute } from "./time.js";
+import { absolute, clockFace, day, duration, minute } from "./time.js";
 
 /** @typedef {import("../types.d.ts").Run} Run */
 
@@ -13,7 +13,8 @@ const LEAST = 8;
 /** The share of the width that is still to come. */
 const AHEAD = 0.22;
 const HOUR = 3_600_000;
-const TICKS = 6;
+/** Hours between two labels of the axis, by the hours shown. @type {[most: number, step: number][]} */
+const STEPS = [[48, 4], [200, 24], [Infinity, 120]];
 
 /** @param {Run} run */
 export const secondsOf = (run) =>
@@ -32,7 +33,7 @@ export function Timeline({ runs, next, hours, now }) {
   /** @param {Run} run */
   const height = (run) => LEAST + (BASE - LEAST - 6) * Math.sqrt((secondsOf(run) ?? 0) / longest);
   const width = Math.max(1.6, Math.min(6, (WIDTH * (1 - AHEAD)) / Math.max(1, shown.length) - 1));
-  const ticks = Array.from({ length: TICKS }, (_, at) => begin + ((at + 0.5) / TICKS) * (end - begin));
+  const ticks = ticksOf(begin, end, (STEPS.find(([most]) => hours <= most)?.[1] ?? 24) * HOUR);
   return html`<svg class="timeline" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img"
     aria-label=${shown.length ? `the last ${hours} hours: ${countsOf(shown)}` : `no run in the last ${hours} hours`}>
     <defs><pattern id="hatch" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
@@ -55,5 +56,14 @@ export function Timeline({ runs, next, hours, now }) {
         <rect class="coming" x=${x(fire_at) - 1.5} y=${BASE - 16} width="3" height="15" /></g>`)}
     <path class="now" d=${`M${x(now)} 0V${BASE + 4}`} />
   </svg>
-  <div class="ticks" aria-hidden="true">${ticks.map((at) => html`<span key=${at}>${hours > 48 ? day(at) : minute(at)}</span>`)}</div>`;
+  <div class="ticks" aria-hidden="true">${ticks.map((at) => html`<span key=${at} style=${{ left: `${x(at) / (WIDTH / 100)}%` }}>${hours > 48 ? day(at) : minute(at)}</span>`)}</div>`;
+}
+
+/** Round instants on the clock that is shown, but for the ends, where a label has no room.
+ * @param {number} begin @param {number} end @param {number} step */
+function ticksOf(begin, end, step) {
+  const ahead = clockFace.get() === "utc" ? 0 : new Date(end).getTimezoneOffset() * -60_000;
+  const margin = (end - begin) / 30;
+  const first = Math.ceil((begin + margin + ahead) / step) * step - ahead;
+  return Array.from({ length: Math.max(0, Math.floor((end - margin - first) / step) + 1) }, (_, at) => first + at * step);
 }
