@@ -1,7 +1,7 @@
 """Deviations: what has gone wrong with an owner's jobs, by the activity feed."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -18,6 +18,8 @@ Chooses = Callable[[str, Mapping[str, str]], bool]
 _FAILED = ActivityFilter(frozenset({RunStatus.MISSED.value, *(each.value for each in DEAD_LETTER)}))
 _PAGE = 500
 _MOST = 5_000
+MOST_PAGES = 25
+"""Pages of the feed that are read: the step of a window must end before its executor does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +42,18 @@ class Deviations:
         runs are read for the words of the most frequent errors."""
         found: dict[str, Noted] = {}
         examples: dict[str, RunKey] = {}
-        for result in self._read(owner, from_at, until_at):
-            is_own = result.key.kind is RunKind.NOTICE
-            if is_own or not chooses(result.job_name, dict(result.tags)):
-                continue
-            found[result.key.run_id] = _noted(result)
-            examples.setdefault(result.error_kind or "", result.key)
-            if len(found) >= _MOST:
-                return Gone(self._with_words(found, examples), False)
-        return Gone(self._with_words(found, examples), True)
-
-    def _read(self, owner: str, from_at: datetime, until_at: datetime) -> Iterator[Result]:
         cursor: str | None = None
-        while True:
+        for _ in range(MOST_PAGES):
             page = self._feed.read(owner, _FAILED, from_at, until_at, _PAGE, cursor)
-            yield from page.items
+            for result in page.items:
+                is_own = result.key.kind is RunKind.NOTICE
+                if not is_own and chooses(result.job_name, dict(result.tags)):
+                    found[result.key.run_id] = _noted(result)
+                    examples.setdefault(result.error_kind or "", result.key)
             cursor = page.next_cursor
-            if cursor is None:
-                return
+            if cursor is None or len(found) >= _MOST:
+                break
+        return Gone(self._with_words(found, examples), cursor is None)
 
     def _with_words(
         self, found: Mapping[str, Noted], examples: Mapping[str, RunKey]
