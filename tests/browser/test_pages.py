@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from urllib.parse import parse_qsl, urlsplit
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -167,21 +168,49 @@ def test_runs_that_come_leave_no_hole_before_the_earlier_ones(
     assert shown == [runs[newest - 1 - at]["fire_at"] for at in range(len(shown))]
 
 
-def test_a_refused_sign_in_is_said_and_can_be_tried_again(visit: Visit) -> None:
-    site, here = Site(api="..", sign_in="oidc"), "https://stack.example"
+def test_a_refused_sign_in_is_said_and_tried_again_and_its_end_is_one(visit: Visit) -> None:
+    there, here = "https://sign.in", "https://stack.example"
+    site = Site(api="..", sign_in="oidc", connect_to=(there,))
+    issuer = {"sign_in_url": there, "console_client_id": "c"}
 
     def answer(route: Route) -> None:
         path = urlsplit(route.request.url).path
-        told = site.answer(path.removeprefix("/console/").replace("index.html", ""))
-        if path == "/.well-known/carillon":
-            issuer = {"sign_in_url": "https://sign.in", "console_client_id": "c"}
-            route.fulfill(json=issuer)
-        else:
+        if path.startswith("/console/"):
+            told = site.answer(path.removeprefix("/console/").replace("index.html", ""))
             route.fulfill(status=told.status, headers=dict(told.headers), body=told.body)
+        else:
+            route.fulfill(json=issuer if "well-known" in path else {"items": [], "caller": None})
+
+    def sign_in(route: Route) -> None:
+        allowed = {"Access-Control-Allow-Origin": here}
+        route.fulfill(json={"access_token": "t"}, headers=allowed)
 
     visit.page.route(f"{here}/**", answer)
-    visit.page.route("https://sign.in/**", lambda route: route.fulfill(body="sign in here"))
+    visit.page.route(f"{there}/**", sign_in)
     visit.page.goto(f"{here}/console/index.html?error=access_denied")
     visit.page.get_by_text("access_denied").wait_for()
     visit.page.get_by_role("button", name="Try again").click()
-    visit.page.wait_for_url("https://sign.in/oauth2/authorize?*code_challenge_method=S256*")
+    visit.page.wait_for_url(f"{there}/oauth2/authorize?*code_challenge_method=S256*")
+    asked = dict(parse_qsl(urlsplit(visit.page.url).query))
+    visit.page.goto(f"{asked['redirect_uri']}?code=1&state={asked['state']}")
+    visit.page.get_by_text("No jobs yet").wait_for()
+    assert visit.page.url == f"{here}/console/index.html#/jobs"
+    visit.page.get_by_role("button", name="Sign out").click()
+    visit.page.wait_for_url(f"{there}/logout?client_id=c&logout_uri=*")
+
+
+def test_days_of_the_forecast_follow_each_other_far_from_utc(
+    browser: Browser, console: Loopback
+) -> None:
+    """Where noon in UTC is midnight, the day of an instant is easily taken for the next one."""
+    zone = "Pacific/Fiji"
+    with browser.new_context(viewport=DESK, timezone_id=zone) as context:
+        visit = Visit.in_context(context)
+        visit.open(console, "/forecast")
+        visit.page.keyboard.press("u")
+        today = datetime.now(ZoneInfo(zone)).date()
+        for key, days in (("]", 1), ("]", 2), ("[", 1), ("[", 0), ("[", -1)):
+            visit.page.keyboard.press(key)
+            day = today + timedelta(days=days)
+            told = f"{day:%a} {day.day} {day:%b %Y}, {zone}"
+            expect(visit.page.get_by_text(told)).to_be_visible()

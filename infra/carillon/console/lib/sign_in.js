@@ -10,7 +10,7 @@ const base64url = (bytes) =>
   btoa(String.fromCharCode(...new Uint8Array(bytes))).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 const random = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
 
-/** @typedef {{ client_id: string, authorization_endpoint: string, token_endpoint: string }} Issuer */
+/** @typedef {{ client_id: string, authorization_endpoint: string, token_endpoint: string, end_session_endpoint?: string }} Issuer */
 
 /** @param {string} api @returns {Promise<Issuer>} */
 async function issuer(api) {
@@ -69,7 +69,10 @@ export async function signedIn(api) {
     renew: () => (renewing ??= renewed().finally(() => (renewing = null))),
     signOut: () => {
       held = {};
-      location.assign(new URL("/logout?" + new URLSearchParams({ client_id: from.client_id, logout_uri: HERE }), from.token_endpoint));
+      // What is refused meanwhile must not sign in again.
+      renewing = new Promise(() => {});
+      const end = from.end_session_endpoint ?? new URL("/logout", from.token_endpoint);
+      location.assign(`${end}?${new URLSearchParams({ client_id: from.client_id, logout_uri: HERE, post_logout_redirect_uri: HERE })}`);
     },
   };
 }
