@@ -242,9 +242,12 @@ def _write_token(stack: Stack) -> Path:
 
 
 def _write_private(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    """At once: a command that reads the token meanwhile gets the old one or the new one, whole."""
+    fresh = path.with_name(f"{path.name}.new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
+    fresh.replace(path)
 
 
 def _shortest(path: Path) -> Path:

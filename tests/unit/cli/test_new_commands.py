@@ -33,6 +33,8 @@ def test_logs_of_a_run_and_of_the_newest_run_of_a_job(signed_in: Run, api: FakeA
     api.answer("GET", "/jobs/nightly/runs", {"items": [{"run_id": RUN_ID}], "next_cursor": None})
 
     assert json.loads(signed_in("logs", RUN_ID, "--json").stdout) == [_line(1), _line(2)]
+    # The API knows no other parameter there.
+    assert [request.query for request in api.requests] == [{}, {"cursor": "c"}]
     assert signed_in("logs", "nightly").stdout.splitlines()[1].split() == [
         "2026-01-01T11:00:02Z", "INFO", "said"
     ]  # fmt: skip

@@ -61,7 +61,14 @@ def newest_run_of(api: ApiClient, job: str) -> str:
 
 def lines_of(api: ApiClient, run_id: str) -> Iterator[Json]:
     """Every line that there is by now."""
-    return api.items(f"/runs/{run_id}/logs", None)
+    query: dict[str, str | int] = {}
+    while True:
+        # The API decides on the length of its pages here, and takes no limit.
+        page = api.get(f"/runs/{run_id}/logs", query)
+        yield from page["items"]
+        if page.get("next_cursor") is None:
+            return
+        query["cursor"] = page["next_cursor"]
 
 
 def follow_lines(
