@@ -64,7 +64,8 @@ class Deployment:
 
     `ticks_down` and `executors_down` are spans in which nothing invokes the one or the other.
     `skips_idle_ticks`: those that would find nothing due are passed over where no fault can strike.
-    `crashes` are exceptions that no code of ours was meant to raise.
+    `crashes` are exceptions that no code of ours was meant to raise, `untold` the instants at which
+    the owners' notifications could not be told of something.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Deployment:
         self.entropy = LoopEntropy(loop)
         self.crashes: list[tuple[str, Exception]] = []
         self.bad_entries: list[str] = []
+        self.untold: list[datetime] = []
         self.taken_from: dict[str, Lane] = {}
         """By the name of a task that handles a message: the lane that it came from."""
         self.on_report: Callable[[Report], None] = lambda report: None
@@ -162,7 +164,12 @@ class Deployment:
             slow_after_seconds=options.slow_after_seconds,
             slow_lane_share=options.slow_lane_share,
             timers=LoopTimers(self.loop),
-        ).notifying()
+        ).notifying(self._left_untold)
+
+    def _left_untold(self, error: Exception) -> None:
+        self.untold.append(self.loop.instant())
+        if not isinstance(error, CarillonError):
+            self.crashes.append(("notifying", error))
 
     def start(self) -> None:
         """Let the clock rule invoke the tick from the next whole minute on, each minute."""

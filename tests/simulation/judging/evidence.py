@@ -3,12 +3,14 @@ faults."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from carillon.audit import evidence
 from carillon.domain.activity.results import Result
 from carillon.domain.activity.summary import Counted
 from carillon.domain.job import Lane
+from carillon.domain.notifying.notice import Notice
+from carillon.domain.notifying.notification import Notification
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey
 
@@ -133,6 +135,9 @@ class Evidence(evidence.Evidence):
     `results` are the whole results of the runs that have one, None where it is not there.
     `target_faults` are those of the `faults` that struck in a target, with the id of the job that
     called it.
+    `notices` are the messages of `notifications` by the run that delivers them, `recorded` the feed
+    with the times of recording, `untold` the instants at which notifications could not be told. An
+    executor records within `settle`, unless it `may_stand_still`.
     """
 
     is_complete: bool = True
@@ -154,3 +159,9 @@ class Evidence(evidence.Evidence):
     activity_lost: frozenset[tuple[str, int]] = frozenset()
     summed: Sequence[Counted] = ()
     results: Mapping[RunKey, str | None] = field(default_factory=dict)
+    notifications: Sequence[Notification] = ()
+    notices: Mapping[str, Notice] = field(default_factory=dict)
+    recorded: Sequence[tuple[datetime, Result]] = ()
+    untold: Sequence[datetime] = ()
+    settle: timedelta = timedelta()
+    may_stand_still: bool = False

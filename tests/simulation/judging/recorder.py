@@ -29,6 +29,7 @@ from tests.simulation.judging.evidence import (
     RunWrite,
     Told,
 )
+from tests.simulation.judging.notices import notices_of
 
 _LASTS = {
     Fault.PAUSED: timedelta(seconds=200),
@@ -125,8 +126,9 @@ class Recorder:
         """All that was seen by now; everything that was due up to `until` is to have ended."""
         deployment = self._known_deployment()
         options, chaos = deployment.options, deployment.loop.chaos
+        notices = notices_of(deployment, frozenset(key.owner for key in self._rows))
         return Evidence(
-            versions=self._versions,
+            versions={**self._versions, **notices.pop("versions", {})},
             runs=list(self._rows.values()),
             deliveries=[delivery_of(each) for each in self._delivered],
             acks=self.acks,
@@ -148,6 +150,7 @@ class Recorder:
                 for row in self._rows.values()
                 if row.result_bytes is not None
             },
+            **notices,
             circumstances=Circumstances(
                 latency_seconds=chaos.most_latency_us / 1_000_000,
                 function_timeout_seconds=options.function_timeout_seconds,

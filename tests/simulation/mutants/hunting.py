@@ -16,6 +16,7 @@ from tests.simulation.mutants.activity import FEED
 from tests.simulation.mutants.completions import COMPLETIONS
 from tests.simulation.mutants.indexing import GENERATIONS, GONE
 from tests.simulation.mutants.kit import Mutant, swapped
+from tests.simulation.mutants.notices import NOTICES
 from tests.simulation.mutants.owners import ISOLATION, OWNERS_APART
 from tests.simulation.mutants.pauses import TIMED_PAUSES
 from tests.simulation.mutants.policies import LATE, RATES, SLOW_LANE
@@ -45,6 +46,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *SUCCESSORS,
     *COMPLETIONS,
     *RESULTS,
+    *NOTICES,
 )
 MOST_SEEDS = 300
 _SETTLE_MINUTES = 60

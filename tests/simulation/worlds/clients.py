@@ -90,11 +90,14 @@ class Clients:
         deployment.loop.observers.append(self._observe)
 
     def start(self) -> None:
-        """Put the calendar, and order the requests; before the loop runs."""
+        """Put calendar and notifications, and order the requests; before the loop runs."""
         loop = self._deployment.loop
         if self._scenario.calendar:
             for owner in sorted({job.owner for job in self._scenario.jobs}):
                 self._put_calendar(owner, self._scenario.calendar)
+        for plan in self._scenario.notifications:
+            row = plan.row(self._scenario.start)
+            self._deployment.stores.ports.notifications.put(row, None)
         start_us = loop.us_of(self._scenario.start)
         for request in self._scenario.requests:
             if request.job in self._plans:

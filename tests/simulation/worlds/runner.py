@@ -8,9 +8,9 @@ from functools import partial
 
 from carillon.audit.evidence import Violation
 from carillon.domain.message import Message
-from carillon.domain.notifying.notification import Deliverable
+from carillon.domain.notifying.notification import Deliverable, notification_of
 from carillon.domain.operation import OperationState
-from carillon.domain.run import FINAL, RunError
+from carillon.domain.run import FINAL, RunError, RunKind
 from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.errors import MalformedMessageError
 from carillon.executor.targets import Call, Failure, Success
@@ -26,6 +26,8 @@ from tests.simulation.judging.recorder import Recorder
 from tests.simulation.worlds.clients import Clients
 from tests.simulation.worlds.receivers import Receivers, accepts
 from tests.simulation.worlds.scenario import Scenario
+from tests.simulation.worlds.scenario_notifications import NotificationPlan
+from tests.simulation.worlds.scenario_parts import JobPlan
 from tests.simulation.worlds.tracing import Tracer
 
 _ALL = 1_000_000
@@ -156,6 +158,8 @@ def _start_other_worker(deployment: Deployment, look_ahead_minutes: int) -> None
 
 
 _FILED_MINUTES = 120
+_RECORDED = timedelta(minutes=3)
+"""What happened is in the feed after that, its executor's death included."""
 
 
 def _settle(deployment: Deployment, scenario: Scenario) -> None:
@@ -184,18 +188,28 @@ def _is_settled(deployment: Deployment, scenario: Scenario) -> bool:
             return False
     if deployment.dead_letter_queue.kept() or _is_due(deployment, until):
         return False
-    return not any(message.key.fire_at <= until for message in _filed(deployment))
+    return not any(_is_owed(deployment, each, until) for each in _filed(deployment))
 
 
 def _is_due(deployment: Deployment, until: datetime) -> bool:
     """Whether a message is left that was for an instant up to `until`."""
     for kept in deployment.lanes.kept():
         try:
-            if kept.message.key.fire_at <= until:
+            if _is_owed(deployment, kept.message, until):
                 return True
         except MalformedMessageError:
             return True
     return False
+
+
+def _is_owed(deployment: Deployment, message: Message, until: datetime) -> bool:
+    """Whether what a message orders was due up to `until`. A window goes on while a job fails: only
+    what happened until then is owed."""
+    key = message.key
+    if key.fire_at > until or key.kind is not RunKind.WINDOW:
+        return key.fire_at <= until
+    window = deployment.stores.windows.get(key.owner, notification_of(key))
+    return window is not None and window.is_open and window.told_until < until + _RECORDED
 
 
 def _filed(deployment: Deployment) -> Iterator[Message]:
@@ -239,7 +253,8 @@ def _weigh_each_minute(deployment: Deployment, recorder: Recorder) -> None:
 
 
 def _behaviour_of(scenario: Scenario) -> Callable[[Deliverable, Call, Draws], Behaviour]:
-    plans = {job.job_id: job for job in scenario.plans}
+    plans: dict[str, JobPlan | NotificationPlan] = {job.job_id: job for job in scenario.plans}
+    plans |= {each.job_id: each for each in scenario.notifications}
 
     def behave(target: Deliverable, call: Call, draws: Draws) -> Behaviour:
         plan = plans[call.job_id]

@@ -9,6 +9,7 @@ from carillon.simulation.deployment import Options, Span
 from carillon.simulation.faults import Draws, Faults
 from tests.simulation.worlds.scenario_faults import faults_of
 from tests.simulation.worlds.scenario_jobs import jobs_of
+from tests.simulation.worlds.scenario_notifications import NotificationPlan, notifications_of
 from tests.simulation.worlds.scenario_parts import JobPlan, Request, renamed_name
 from tests.simulation.worlds.scenario_requests import calendar_body, requests_of
 
@@ -38,6 +39,7 @@ class Scenario:
     calendar: str = ""
     other_look_ahead_minutes: int = 0
     settle_minutes: int = 150
+    notifications: tuple[NotificationPlan, ...] = ()
 
     @property
     def until(self) -> datetime:
@@ -66,11 +68,12 @@ class Scenario:
         return (*self.jobs, *others)
 
     def parts(self) -> tuple[str, ...]:
-        """The names of what can be left out: jobs, requests, outages."""
+        """The names of what can be left out: jobs, requests, outages, notifications."""
         requests = [each.name for each in self.requests if each.what != "create"]
         return (
             *(job.name for job in self.jobs),
             *requests,
+            *map(_name_of_notification, self.notifications),
             *(_name_of("ticks down", number) for number in range(len(self.ticks_down))),
             *(_name_of("executors down", number) for number in range(len(self.executors_down))),
             *((_OTHER_WORKER,) if self.other_look_ahead_minutes else ()),
@@ -82,6 +85,9 @@ class Scenario:
             self,
             jobs=tuple(job for job in self.jobs if job.name not in left_out),
             requests=tuple(each for each in self.requests if not {each.name, each.job} & left_out),
+            notifications=tuple(
+                each for each in self.notifications if _name_of_notification(each) not in left_out
+            ),
             ticks_down=_left(self.ticks_down, "ticks down", left_out),
             executors_down=_left(self.executors_down, "executors down", left_out),
             other_look_ahead_minutes=(
@@ -93,6 +99,10 @@ class Scenario:
 def _left(spans: Sequence[Span], name: str, left_out: frozenset[str]) -> tuple[Span, ...]:
     pairs = enumerate(spans)
     return tuple(span for number, span in pairs if _name_of(name, number) not in left_out)
+
+
+def _name_of_notification(plan: NotificationPlan) -> str:
+    return f"notification {plan.name} of {plan.owner}"
 
 
 def _name_of(what: str, number: int) -> str:
@@ -122,6 +132,7 @@ def scenario_of(seed: int) -> Scenario:
         executors_down=_spans(seed, "executors down", (start, minutes), requests, 0.15, (30, 1200)),
         other_look_ahead_minutes=Draws(seed, "other worker").choice((0, 0, 0, 0, 0, 0, 1, 2, 5)),
         calendar=calendar_body(Draws(seed, "calendar"), start),
+        notifications=notifications_of(seed, jobs),
     )
 
 

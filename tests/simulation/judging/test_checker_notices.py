@@ -1,0 +1,103 @@
+"""The checker finds what is wrong with the messages of notifications."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from carillon.audit.evidence import JobVersion
+from carillon.domain.activity.results import Result
+from carillon.domain.notifying.notification import Told
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.spec.names import job_id_of
+from tests.simulation.judging.checker_book import after
+from tests.simulation.judging.checker_notices import delivered, told, true
+from tests.simulation.judging.evidence import Evidence
+from tests.simulation.judging.known import Known
+from tests.simulation.worlds.scenario_notifications import NotificationPlan
+
+_TOLD = NotificationPlan("o", "ops", (Told.RUN_DEAD, Told.RUN_RECOVERED)).row(after(0))
+_FAILED_AT = 100
+
+
+def _run(key: Any, status: RunStatus, second: int) -> Run:
+    at = after(second)
+    return Run(key, status, 1, 1, "", "", at, at + timedelta(days=1), finished_at=at)
+
+
+def _failed() -> Run:
+    key = RunKey("o", job_id_of("o", "import"), RunKind.SCHEDULED, after(_FAILED_AT))
+    return _run(key, RunStatus.DEAD, _FAILED_AT)
+
+
+def _first(run: Run) -> dict[str, Any]:
+    return {"kind": "first", "event": {"type": "run.dead", "run_id": run.key.run_id}}
+
+
+def _digest(from_second: int, until_second: int, count: int = 1) -> dict[str, Any]:
+    return {
+        "kind": "digest",
+        "from": after(from_second).isoformat(),
+        "until": after(until_second).isoformat(),
+        "counts": {"run.dead": count},
+        "jobs": [{"job_id": _failed().key.job_id, "job_name": "import", "count": count}],
+        "recovered": [],
+    }
+
+
+def _found(*sent: tuple[int, dict[str, Any]], **members: Any) -> list[str]:
+    """Violations where these messages were decided at these seconds, and one run has failed."""
+    failed, job = _failed(), _TOLD.as_job()
+    rows = {
+        second: _run(_TOLD.delivery(after(second), second), RunStatus.DEAD, second)
+        for second, _ in sent
+    }
+    result = Result(failed.key, failed.status, 1, after(_FAILED_AT), "import")
+    given: dict[str, Any] = {
+        "versions": {job.job_id: [JobVersion(after(0), job)]},
+        "runs": [failed, *rows.values()],
+        "until": after(1000),
+        "notifications": [_TOLD],
+        "notices": {rows[second].key.run_id: body for second, body in sent},
+        "recorded": [(after(_FAILED_AT + 1), result)],
+        "settle": timedelta(seconds=30),
+    }
+    known = Known(Evidence(**{**given, **members}))
+    return [each.text for rule in (delivered, told, true) for each in rule(known)]
+
+
+def test_a_first_message_or_a_digest_tells_of_it() -> None:
+    assert _found((100, _first(_failed()))) == []
+    assert _found((200, _digest(90, 150))) == []
+
+
+def test_nobody_told_of_it() -> None:
+    (text,) = _found()
+    assert "not told by ops" in text
+    assert any("not told" in each for each in _found((200, _digest(102, 150, 0))))
+
+
+def test_nobody_could_tell_of_it_or_it_was_recorded_late() -> None:
+    assert _found(untold=[after(_FAILED_AT + 2)]) == []
+    late = [(after(300), Result(_failed().key, RunStatus.DEAD, 1, after(_FAILED_AT), "import"))]
+    assert _found(recorded=late) != []
+    assert _found(recorded=late, may_stand_still=True) == []
+
+
+def test_messages_come_too_fast() -> None:
+    (text,) = _found((100, _first(_failed())), (159, _digest(90, 150)))
+    assert "comes 0:00:59 after" in text
+
+
+def test_a_message_tells_of_what_has_not_happened() -> None:
+    assert any("counts 2 run.dead, the feed has 1" in x for x in _found((200, _digest(90, 150, 2))))
+    other = replace(_failed(), key=replace(_failed().key, redrive=1))
+    assert any("which is None" in x for x in _found((100, _first(other))))
+    works = {"job_id": _failed().key.job_id, "job_name": "import"}
+    again = {**works, "failed_at": after(_FAILED_AT).isoformat()}
+    texts = _found((200, {**_digest(90, 150), "recovered": [again]}))
+    assert any("works again" in each for each in texts)
+
+
+def test_a_delivery_that_never_ended() -> None:
+    row = _run(_TOLD.delivery(after(100), 1), RunStatus.RETRYING, 100)
+    assert any("is retrying" in each for each in _found(runs=[row]))

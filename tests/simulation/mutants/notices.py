@@ -1,0 +1,122 @@
+"""Bugs planted into notifications."""
+
+from dataclasses import replace
+from typing import Any
+
+from carillon.domain.notifying import window
+from carillon.domain.notifying.notification import Notification
+from carillon.domain.notifying.window import Noted, Quiet, Window
+from carillon.executor.notifying import notifier
+from carillon.executor.notifying.notifier import Notifier
+from tests.simulation.mutants.kit import Code, Mutant, Swap, both, faulty
+from tests.simulation.worlds.scenario import Scenario
+from tests.simulation.worlds.scenario_notifications import NotificationPlan
+
+
+def _told(scenario: Scenario) -> Scenario:
+    """Every owner is told of everything, about every minute; runs fail now and then."""
+    owners = sorted({job.owner for job in scenario.jobs})
+    return replace(scenario, notifications=tuple(NotificationPlan(each, "n0") for each in owners))
+
+
+_FAILING = both(_told, faulty(dies=0.02, target_refuses=0.15))
+
+
+def _not_again(original: Code) -> Code:
+    def after_event(*args: Any) -> Any:
+        after = original(*args)
+        return Quiet.TOLD_LATER if after is Quiet.REPEATED else after
+
+    return after_event
+
+
+def _as_if_settled(original: Code) -> Code:
+    def unread(self: Window, now: Any) -> Any:
+        return original(self, now)[0], now.replace(microsecond=0)
+
+    return unread
+
+
+def _each_at_once(original: Code) -> Code:
+    def after_event(
+        before: Window | None, event: Noted, notification: Notification, now: Any
+    ) -> Any:
+        return window._opened(before, event.short, notification, now)
+
+    return after_event
+
+
+def _unmarked(original: Code) -> Code:
+    def with_(self: Window, event: Noted, now: Any, until: Any) -> Window | Quiet:
+        after: Window | Quiet = original(self, event, now, until)
+        if isinstance(after, Quiet) or replace(after, goes_on=False, revision=0) == replace(
+            self, goes_on=False, revision=0
+        ):
+            return Quiet.TOLD_LATER
+        return replace(after, goes_on=self.goes_on)
+
+    return with_
+
+
+def _sent_before(original: Code) -> Code:
+    def _tell(self: Notifier, notification: Notification, event: Noted) -> None:
+        now = self._clock.now()
+        before = self._window(notification, now)
+        after = window.after_event(before, event, notification, now)
+        if isinstance(after, Window) and (before is None or after.opened_at != before.opened_at):
+            self._send_first(after)
+        original(self, notification, event)
+
+    return _tell
+
+
+NOTICES = (
+    Mutant(
+        "notice_not_sent_again",
+        ("notice",),
+        "who repeats the event that opened a window sends nothing: the first may have died before",
+        (Swap(notifier, "after_event", _not_again),),
+        _FAILING,
+    ),
+    Mutant(
+        "digest_reads_to_its_end",
+        ("notice",),
+        "a step says that all was read up to now: what is recorded in this second comes too late",
+        (Swap(Window, "unread", _as_if_settled),),
+        _FAILING,
+    ),
+    Mutant(
+        "each_failure_at_once",
+        ("notice",),
+        "every event opens a window of its own: a message for each",
+        (Swap(notifier, "after_event", _each_at_once),),
+        _FAILING,
+    ),
+    Mutant(
+        "window_closes_over_events",
+        ("notice",),
+        "an event after the end of a window does not mark it: the step may have read before",
+        (Swap(window, "_with", _unmarked),),
+        _FAILING,
+    ),
+    Mutant(
+        "window_settles_at_once",
+        ("notice",),
+        "a window ends at its time: what happened before is on record only when its executor ends",
+        (
+            Swap(
+                Window,
+                "end_message",
+                lambda original: lambda self, settle: original(self, settle * 0),
+            ),
+        ),
+        _FAILING,
+    ),
+    Mutant(
+        "message_before_its_window",
+        ("notice",),
+        "the first message goes before the window is put: two executors both send theirs",
+        (Swap(Notifier, "_tell", _sent_before),),
+        _FAILING,
+    ),
+)
