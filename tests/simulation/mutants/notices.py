@@ -46,18 +46,6 @@ def _each_at_once(original: Code) -> Code:
     return after_event
 
 
-def _unmarked(original: Code) -> Code:
-    def with_(self: Window, event: Noted, now: Any, until: Any) -> Window | Quiet:
-        after: Window | Quiet = original(self, event, now, until)
-        if isinstance(after, Quiet) or replace(after, goes_on=False, revision=0) == replace(
-            self, goes_on=False, revision=0
-        ):
-            return Quiet.TOLD_LATER
-        return replace(after, goes_on=self.goes_on)
-
-    return with_
-
-
 def _sent_before(original: Code) -> Code:
     def _tell(self: Notifier, notification: Notification, event: Noted) -> None:
         now = self._clock.now()
@@ -90,26 +78,6 @@ NOTICES = (
         ("notice",),
         "every event opens a window of its own: a message for each",
         (Swap(notifier, "after_event", _each_at_once),),
-        _FAILING,
-    ),
-    Mutant(
-        "window_closes_over_events",
-        ("notice",),
-        "an event after the end of a window does not mark it: the step may have read before",
-        (Swap(window, "_with", _unmarked),),
-        _FAILING,
-    ),
-    Mutant(
-        "window_settles_at_once",
-        ("notice",),
-        "a window ends at its time: what happened before is on record only when its executor ends",
-        (
-            Swap(
-                Window,
-                "end_message",
-                lambda original: lambda self, settle: original(self, settle * 0),
-            ),
-        ),
         _FAILING,
     ),
     Mutant(
