@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from carillon.client import settings
 from carillon.client.clock import Clock
@@ -67,10 +67,14 @@ class Api(Resource[DriverT]):
 
     @call
     def forecast(
-        self, *, from_at: str | datetime | None = None, to: str | datetime | None = None
+        self,
+        *,
+        from_at: str | datetime | None = None,
+        to: str | datetime | None = None,
+        by: Literal["minute", "hour"] | None = None,
     ) -> Steps[ForecastForm]:
-        """The runs that are expected to start in each minute."""
-        query = span_of(from_at, to)
+        """The runs that are expected to start in each minute, or hour."""
+        query = {**span_of(from_at, to), "by": by}
         answer: ForecastForm = yield from self._session.ask("GET", "/forecast", query=query)
         return answer
 

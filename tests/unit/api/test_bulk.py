@@ -199,3 +199,36 @@ def test_an_item_that_is_no_object_is_told_in_its_place(client: Client, item: An
     assert [each["status"] for each in answer.json["items"]] == [201, 422, 201]
     problem = answer.json["items"][1]["problem"]
     assert problem["errors"] == [{"field": "body", "message": "must be an object"}]
+
+
+def change(client: Client, *items: Any) -> Answer:
+    return client.send("PATCH", "/jobs/bulk", {"items": list(items)})
+
+
+def test_jobs_are_changed_in_one_call(client: Client, world: World) -> None:
+    created = bulk(client, bodies(30)).json["items"]
+    items = [{"job_id": each["job_id"], "patch": {"window": "15m"}} for each in created]
+    for _ in range(2):  # a repetition changes nothing more
+        answer = change(client, *items)
+        assert statuses(answer) == [200] * 30
+        assert [each["job_id"] for each in answer.json["items"]] == [i["job_id"] for i in items]
+        assert (answer.json["changed"], answer.json["refused"]) == (30, 0)
+        jobs = [world.jobs.get(OWNER, each["job_id"]) for each in created]
+        assert {(job.spec.window, job.revision) for job in jobs if job} == {("15m", 2)}
+
+
+def test_a_change_that_is_refused_hinders_no_other(client: Client, stranger: Client) -> None:
+    (mine,) = bulk(client, bodies(1)).json["items"]
+    (theirs,) = bulk(stranger, bodies(1)).json["items"]
+    answer = change(
+        client,
+        {"job_id": theirs["job_id"], "patch": {"window": "5m"}},
+        {"job_id": mine["job_id"], "patch": {"window": "5 parsecs"}},
+        {"job_id": mine["job_id"], "patch": {"name": "other"}, "at": 1},
+        "no item",
+        {"job_id": mine["job_id"], "patch": {"window": "5m"}},
+    )
+    assert statuses(answer) == [404, 422, 422, 422, 200]
+    assert (answer.json["changed"], answer.json["refused"]) == (1, 4)
+    assert client.get(f"/jobs/{mine['job_id']}").json["window"] == "5m"
+    assert stranger.get(f"/jobs/{theirs['job_id']}").json["window"] is None

@@ -53,7 +53,7 @@ ROUTES = {
     "/completions/{run_id}/fail": {"post"},
     "/completions/{run_id}/heartbeat": {"post"},
     "/jobs": {"get", "post", "delete"},
-    "/jobs/bulk": {"post"},
+    "/jobs/bulk": {"patch", "post"},
     "/jobs/named/{name}": {"get", "put", "delete"},
     "/jobs/pause": {"post"},
     "/jobs/resume": {"post"},

@@ -41,6 +41,7 @@ def test_without_jobs_there_is_nothing_to_expect(client: Client) -> None:
         "total": 0,
         "peaks": [],
         "minutes": [],
+        "hours": [],
     }
 
 
@@ -258,3 +259,17 @@ def test_the_jobs_of_a_minute_are_named_and_a_window_takes_them_elsewhere(
 
 def _names(answer: Any) -> list[str]:
     return [each["name"] for each in answer["items"]]
+
+
+def test_a_day_by_the_hour(client: Client) -> None:
+    create(client, "quarterly", "*/15 9-10 * * *")
+    create(client, "noon", "0 12 * * *")
+    answer = client.get("/forecast", **{"from": FROM, "to": TO, "by": "hour"}).json
+    assert len(answer["hours"]) == 24
+    found = {each["hour"][11:13]: each["fires"] for each in answer["hours"] if each["fires"]}
+    assert found == {"09": 4, "10": 4, "12": 1}
+    assert (answer["minutes"], answer["total"]) == ([], 9)
+    part = client.get(
+        "/forecast", **{"from": "2026-03-02T09:30:00Z", "to": "2026-03-02T10:01:00Z", "by": "hour"}
+    ).json
+    assert [each["fires"] for each in part["hours"]] == [2, 1]

@@ -40,7 +40,7 @@ def test_a_problem_has_the_members_of_rfc_9457(client: Client) -> None:
         ("BREW", "/jobs/x", "DELETE, GET, PATCH"),
         ("GET", "/jobs/x/pause", "POST"),
         ("GET", "/jobs/pause", "POST"),
-        ("DELETE", "/jobs/bulk", "POST"),
+        ("DELETE", "/jobs/bulk", "PATCH, POST"),
         ("PUT", "/jobs/resume", "POST"),
         ("DELETE", "/jobs/x/runs/y.z", "GET"),
         ("GET", "/schedules/preview", "POST"),

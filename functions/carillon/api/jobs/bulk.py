@@ -49,6 +49,21 @@ class BulkBody(Document):
     ]
 
 
+class BulkChangeBody(Document):
+    """Changes of up to 1,000 jobs; the whole body may take 1 MiB."""
+
+    items: Annotated[
+        list[Any],
+        Field(
+            min_length=1,
+            max_length=MOST_ITEMS,
+            description="Each with `job_id` and `patch`, a body of `PATCH /jobs/{job_id}`, and "
+            "`force` for a job that a manifest or stack manages. An item that cannot be used is "
+            "told so in its place in the answer.",
+        ),
+    ]
+
+
 class BulkItemForm(BaseModel):
     """`status` and `problem` are what the item would be answered alone: 201, 200 or a refusal with
     its first 10 errors; 503 where it was not reached in time, or may have had an effect or not."""
@@ -63,6 +78,8 @@ class BulkItemForm(BaseModel):
         if item.created is not None:
             status = 201 if item.created.is_new else 200
             return cls(index=index, status=status, job_id=item.created.job.job_id, problem=None)
+        if item.changed is not None:
+            return cls(index=index, status=200, job_id=item.changed.job_id, problem=None)
         assert item.problem is not None
         members = problem_members(item.problem, instance)
         problem = Problem(**{**members, "errors": members["errors"][:MOST_ERRORS]})
@@ -88,6 +105,28 @@ class BulkForm(BaseModel):
             items=forms,
             created=_count(forms, [201]),
             existing=_count(forms, [200]),
+            refused=_count(forms, range(400, 500)),
+            unavailable=_count(forms, range(500, 600)),
+        )
+
+
+class BulkChangedForm(BaseModel):
+    """One item for each that was sent, in their order; the three numbers add up to theirs.
+
+    With any `unavailable` send the same call again.
+    """
+
+    items: list[BulkItemForm]
+    changed: int
+    refused: int
+    unavailable: int
+
+    @classmethod
+    def of(cls, items: Sequence[Item], instance: str) -> "BulkChangedForm":
+        forms = [BulkItemForm.of(index, item, instance) for index, item in enumerate(items)]
+        return cls(
+            items=forms,
+            changed=_count(forms, [200]),
             refused=_count(forms, range(400, 500)),
             unavailable=_count(forms, range(500, 600)),
         )
@@ -140,6 +179,13 @@ class BulkRoutes(Resource):
             self._caller(), body.items, key, self._teller(Action.JOB_CREATED)
         )
         return Response(200, JSON, BulkForm.of(items, PATH))
+
+    @route(f"PATCH {PATH}", "Change up to 1,000 jobs", {200: "What became of each item"})
+    def change_jobs(self, body: Annotated[BulkChangeBody, Body()]) -> Response[BulkChangedForm]:
+        """Item by item, each as by `PATCH /jobs/{job_id}` with `If-Match: *`: a refused one hinders
+        no other, and a repetition changes nothing more."""
+        items = self._service.change(self._caller(), body.items, self._teller(Action.JOB_CHANGED))
+        return Response(200, JSON, BulkChangedForm.of(items, PATH))
 
     @route("POST /jobs/pause", "Pause jobs by parent or tags", _CHANGED, Kind.CONTENDED)
     def pause_jobs(

@@ -22,9 +22,11 @@ from carillon.api.http.problems import (
     problem_of,
 )
 from carillon.api.http.requests import Caller, key_of
+from carillon.api.jobs.request_models import JobPatch
 from carillon.api.jobs.service import Changed, Created, JobService
 from carillon.clock import Clock
 from carillon.domain.job import Job
+from carillon.domain.spec.fields import Document, Flag
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.owners import Author
 from carillon.errors import CarillonError, InvalidFieldError
@@ -50,10 +52,25 @@ record even when the call fails after it."""
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """The result of one item: created (or found under its key), or the problem."""
+    """The result of one item: created (or found under its key), changed, or the problem."""
 
     created: Created | None = None
+    changed: Job | None = None
     problem: ProblemError | None = None
+
+
+class ChangeItem(Document):
+    """A job by its id, and what is to change, as the body of `PATCH /jobs/{job_id}`; `force`: also
+    of a job that a manifest or stack manages."""
+
+    job_id: str
+    patch: JobPatch
+    force: Flag = False
+
+
+def _unreached() -> Item:
+    detail = "not reached in time: send the same call, or this item, again"
+    return Item(problem=ProblemError(Kind.UNAVAILABLE, detail))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +109,20 @@ class BulkService:
         with ThreadPoolExecutor(min(PARALLEL_JOBS, len(items))) as pool:
             return list(pool.map(create, range(len(items))))
 
+    def change(self, caller: Caller, items: Sequence[Any], tell: Tell) -> list[Item]:
+        """One outcome for each item, a job and its patch, whichever revision it is at; as for
+        `create`. What a repetition repeats changes nothing more."""
+        until = self._clock.now() + TIME_BUDGET
+
+        def change(item: Any) -> Item:
+            changed = self._change_one(caller, item, until)
+            if changed.changed is not None:
+                tell(changed.changed)
+            return changed
+
+        with ThreadPoolExecutor(min(PARALLEL_JOBS, len(items))) as pool:
+            return list(pool.map(change, items))
+
     def pause(
         self,
         caller: Caller,
@@ -126,11 +157,24 @@ class BulkService:
         self, caller: Caller, item: Any, default_key: str | None, until: datetime
     ) -> Item:
         if self._clock.now() >= until:
-            detail = "not reached in time: send the same call, or this item, again"
-            return Item(problem=ProblemError(Kind.UNAVAILABLE, detail))
+            return _unreached()
         try:
             body, key = _body_and_key(item)
             return Item(self._jobs.create(caller.owner, body, key or default_key, caller.author))
+        except (CarillonError, ProblemError) as error:
+            return Item(problem=problem_of(error))
+
+    def _change_one(self, caller: Caller, item: Any, until: datetime) -> Item:
+        if self._clock.now() >= until:
+            return _unreached()
+        try:
+            wanted = ChangeItem.model_validate(item)
+            job = self._jobs.change(
+                caller.owner, wanted.job_id, wanted.patch, None, caller.author, force=wanted.force
+            )
+            return Item(changed=job)
+        except ValidationError as error:
+            return Item(problem=problem_of(InvalidFieldsError(field_errors(error.errors()))))
         except (CarillonError, ProblemError) as error:
             return Item(problem=problem_of(error))
 

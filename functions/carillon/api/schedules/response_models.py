@@ -127,6 +127,13 @@ class MinuteForm(BaseModel):
     fires: int
 
 
+class HourForm(BaseModel):
+    """An hour of UTC by its beginning, and the runs expected to start in it."""
+
+    hour: UtcTime
+    fires: int
+
+
 class PeakForm(MinuteForm):
     """`jobs` are the names of up to five jobs that fire in it, the most frequent first."""
 
@@ -138,7 +145,8 @@ class ForecastForm(BaseModel):
 
     `complete` is false when jobs were left out: beyond the first 1,000, or because counting took
     too long. `jobs_counted` were counted; fixed delays, whose instants follow from their runs,
-    are `jobs_after_finish`. `minutes` are those with any fires.
+    are `jobs_after_finish`. `minutes` are those with any fires; with `by=hour` there are none, but
+    `hours`, all of them.
     """
 
     from_: UtcTime = Field(alias="from")
@@ -149,6 +157,7 @@ class ForecastForm(BaseModel):
     total: int
     peaks: list[PeakForm]
     minutes: list[MinuteForm]
+    hours: list[HourForm]
 
 
 class MinuteJobForm(BaseModel):

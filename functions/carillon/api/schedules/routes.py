@@ -1,6 +1,6 @@
 """The resources /schedules/preview, /upcoming (of one job and of all) and /forecast."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
@@ -27,6 +27,9 @@ From = Annotated[
 To = Annotated[
     Instant | None,
     Query(description="The instant before which it ends: a day later unless given, 7 at most."),
+]
+By = Annotated[
+    Literal["minute", "hour"], Query(description="What is counted: `minutes`, or `hours` of UTC.")
 ]
 Minute = Annotated[Instant, Query(description="An instant in the minute.")]
 
@@ -76,10 +79,14 @@ class ScheduleRoutes(Resource):
         "Expect the fires of all your jobs, minute by minute",
         {200: "The forecast"},
     )
-    def get_forecast(self, from_at: From = None, to: To = None) -> Response[ForecastForm]:
-        """The number of runs that are expected to start in each minute, over your first 1,000 jobs,
-        under their calendars and windows as they are now. Paused jobs do not count."""
-        return Response(200, JSON, self._forecasts.of_owner(self._owner(), from_at, to))
+    def get_forecast(
+        self, from_at: From = None, to: To = None, by: By = "minute"
+    ) -> Response[ForecastForm]:
+        """The number of runs that are expected to start in each minute, or hour, over your first
+        1,000 jobs by id, under their calendars and windows as they are now; `complete` is false
+        when there are more. Paused jobs do not count."""
+        form = self._forecasts.of_owner(self._owner(), from_at, to, by_hour=by == "hour")
+        return Response(200, JSON, form)
 
     @route(
         "GET /forecast/jobs",

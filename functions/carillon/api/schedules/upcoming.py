@@ -13,6 +13,7 @@ from carillon.api.jobs.service import JobService
 from carillon.api.schedules.outlook import FAR, Occurrence, after_finish, coming
 from carillon.api.schedules.response_models import (
     ForecastForm,
+    HourForm,
     MinuteForm,
     MinuteJobForm,
     MinuteJobsForm,
@@ -71,7 +72,7 @@ class ForecastService:
         self._clock = clock
 
     def of_owner(
-        self, owner: str, from_at: datetime | None, to_at: datetime | None
+        self, owner: str, from_at: datetime | None, to_at: datetime | None, *, by_hour: bool = False
     ) -> ForecastForm:
         """The forecast over the owner's first 1,000 jobs, by job id; raises InvalidFieldError.
 
@@ -101,7 +102,8 @@ class ForecastService:
             jobs_after_finish=after_finish,
             total=tally.total,
             peaks=list(tally.peaks()),
-            minutes=list(tally.minutes()),
+            minutes=[] if by_hour else list(tally.minutes()),
+            hours=list(tally.hours()) if by_hour else [],
         )
 
     def of_minute(self, owner: str, instant: datetime) -> MinuteJobsForm:
@@ -178,6 +180,14 @@ class Tally:
         """Each minute with fires, ascending."""
         for minute in sorted(self._fires):
             yield MinuteForm(minute=_minute_start(minute), fires=self._fires[minute])
+
+    def hours(self) -> Iterator[HourForm]:
+        """Each hour of the span, ascending."""
+        fires: Counter[int] = Counter()
+        for minute, count in self._fires.items():
+            fires[minute // 60] += count
+        for hour in range(self._first // 3600, (self._last - 1) // 3600 + 1):
+            yield HourForm(hour=_minute_start(hour * 60), fires=fires[hour])
 
     def peaks(self) -> Iterator[PeakForm]:
         """The minutes with the most fires, the highest and then the earliest first."""

@@ -38,6 +38,28 @@ export async function toEach(jobs, act, progress) {
   return done;
 }
 
+const IN_A_CALL = 100;
+
+/**
+ * Change jobs, many in a call; the number changed.
+ * @param {{ job_id: string, patch: object }[]} items @param {(done: number) => void} [progress]
+ */
+export async function patchAll(items, progress) {
+  let [done, changed] = [0, 0];
+  /** @type {string | undefined} */
+  let failure;
+  while (done < items.length) {
+    const part = items.slice(done, done + IN_A_CALL);
+    const answer = await api.patch("/jobs/bulk", {}, { items: part });
+    changed += answer.changed;
+    failure ??= answer.items.find(({ problem }) => problem)?.problem?.detail;
+    done += part.length;
+    progress?.(done);
+  }
+  if (failure) tell(`${items.length - changed} of ${items.length} failed`, failure, true);
+  return changed;
+}
+
 const pauseFields = () => html`
   <label class="field"><span>Pause</span>
     <select name="hours">${DURATIONS.map(([hours, words]) => html`<option value=${hours}>${words}</option>`)}</select></label>
@@ -108,6 +130,6 @@ export async function tag(jobs) {
   const given = await ask({ title: `Tag ${namesOf(jobs)}`, body, yes: "Tag" });
   if (!given?.key) return false;
   const tags = { [given.key]: given.value ?? "" };
-  const act = () => toEach(jobs, ({ job_id }) => api.patch("/jobs/{job_id}", { job_id }, { tags }));
+  const act = () => patchAll(jobs.map(({ job_id }) => ({ job_id, patch: { tags } })));
   return (await attempt((/** @type {number} */ count) => `Tagged ${count === 1 ? jobs[0]?.name : `${count} jobs`}`, act)) !== undefined;
 }

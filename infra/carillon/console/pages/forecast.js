@@ -1,6 +1,6 @@
 // @ts-check
 // The starts of a day, minute by minute: what has been is grey, what comes is green; who is in a minute, and spreading them.
-import { toEach } from "../lib/acting.js";
+import { patchAll } from "../lib/acting.js";
 import { api } from "../lib/api.js";
 import { ask, attempt } from "../lib/feedback.js";
 import { html, useState } from "../lib/html.js";
@@ -202,7 +202,7 @@ function Who({ at, close, again }) {
     setShare(0);
     await attempt(
       (done) => `Spread ${number(done)} job${done === 1 ? "" : "s"} over ${given.window}`,
-      () => toEach(chosen, ({ job_id }) => api.patch("/jobs/{job_id}", { job_id }, { window: given.window }), (done) => setShare(done / chosen.length)),
+      () => patchAll(chosen.map(({ job_id }) => ({ job_id, patch: { window: given.window } })), (done) => setShare(done / chosen.length)),
     );
     setShare(null);
     setFlipped(new Set());

@@ -63,6 +63,9 @@ class FeaturesForm(TypedDict):
 class FieldProblem(TypedDict):
     field: str
     message: str
+class HourForm(TypedDict):
+    hour: str
+    fires: int
 class LogPage(TypedDict):
     items: list[LogLineForm]
     next_cursor: str | None
@@ -180,6 +183,11 @@ class BucketForm(TypedDict):
     key: str | None
     counts: CountsForm
     lag: LagForm | None
+class BulkChangedForm(TypedDict):
+    items: list[BulkItemForm]
+    changed: int
+    refused: int
+    unavailable: int
 class BulkItemForm(TypedDict):
     index: int
     status: int
@@ -304,15 +312,6 @@ class CalendarForm(TypedDict):
     ranges: list[RangeForm]
     created_at: str
     updated_at: str
-_ForecastFormWords = TypedDict("_ForecastFormWords", {"from": "str"})
-class ForecastForm(_ForecastFormWords):
-    to: str
-    complete: bool
-    jobs_counted: int
-    jobs_after_finish: int
-    total: int
-    peaks: list[PeakForm]
-    minutes: list[MinuteForm]
 class ApplyItemForm(TypedDict):
     kind: ItemKind
     name: str
@@ -333,6 +332,16 @@ class CountsForm(TypedDict):
     retrying: NotRequired[int]
     pending: NotRequired[int]
     unknown: NotRequired[int]
+_ForecastFormWords = TypedDict("_ForecastFormWords", {"from": "str"})
+class ForecastForm(_ForecastFormWords):
+    to: str
+    complete: bool
+    jobs_counted: int
+    jobs_after_finish: int
+    total: int
+    peaks: list[PeakForm]
+    minutes: list[MinuteForm]
+    hours: list[HourForm]
 class LimitsForm(TypedDict):
     timeout_seconds: int
     payload_bytes: int

@@ -21,6 +21,8 @@ ResultKept = Literal["beginning", "full"]
 Told = Literal["run.dead", "run.missed", "job.paused", "job.slowed", "run.recovered"]
 class BulkBody(TypedDict):
     items: list[Any]
+class BulkChangeBody(TypedDict):
+    items: list[Any]
 class CompleteBody(TypedDict):
     result: NotRequired[Any]
 class ParameterReference(TypedDict):
