@@ -74,7 +74,7 @@ class Api(Resource[DriverT]):
         by: Literal["minute", "hour"] | None = None,
     ) -> Steps[ForecastForm]:
         """The runs that are expected to start in each minute, or hour."""
-        query = {**span_of(from_at, to), "by": by}
+        query = {**span_of(from_at, to), **({} if by is None else {"by": by})}
         answer: ForecastForm = yield from self._session.ask("GET", "/forecast", query=query)
         return answer
 
