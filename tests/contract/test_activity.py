@@ -12,25 +12,25 @@ from carillon.stores.activity import Record
 from tests.contract.kit import Kit
 from tests.contract.samples import own_job_id
 
-HOUR = datetime(2026, 11, 20, 12, tzinfo=UTC)
+DAY = datetime(2026, 11, 20, tzinfo=UTC)
 _IDS = SeededEntropy(7)
 
 
 def a_result(owner: str, number: int = 0, **changes: object) -> Result:
-    key = RunKey(owner, own_job_id(owner, number), RunKind.SCHEDULED, HOUR)
-    at = HOUR + timedelta(milliseconds=1340)
+    key = RunKey(owner, own_job_id(owner, number), RunKind.SCHEDULED, DAY)
+    at = DAY + timedelta(milliseconds=1340)
     result = Result(key, RunStatus.SUCCEEDED, 1, at, "nightly", (), 0.02, 1.1)
     return replace(result, **changes)  # type: ignore[arg-type]
 
 
 def a_record(owner: str, seconds: int, *results: Result) -> Record:
-    at = HOUR + timedelta(seconds=seconds)
+    at = DAY + timedelta(seconds=seconds)
     held = results or (a_result(owner),)
     return Record(owner, at, _IDS.new_id(at), held, at + timedelta(days=7))
 
 
 def put(kit: Kit, owner: str, *seconds: int) -> list[Record]:
-    """Records of these seconds of the hour, newest first."""
+    """Records of these seconds of the day, newest first."""
     records = [a_record(owner, each) for each in seconds]
     for record in records:
         kit.activity.put(record)
@@ -42,21 +42,21 @@ def test_a_record_comes_back_whole(kit: Kit) -> None:
     whole = a_result(
         owner,
         1,
-        key=RunKey(owner, own_job_id(owner, 1), RunKind.MANUAL, HOUR, "by#hand", 2),
+        key=RunKey(owner, own_job_id(owner, 1), RunKind.MANUAL, DAY, "by#hand", 2),
         status=RunStatus.SKIPPED,
         attempt=0,
         job_name="Bericht — später",
         tags=(("mode", "a=b"), ("team", "ü")),
         reason="catch_up",
         error_kind="http_503",
-        covers_from=HOUR - timedelta(hours=3),
+        covers_from=DAY - timedelta(hours=3),
         covers_count=3,
     )
-    bare = a_result(owner, 2, lag_seconds=None, duration_seconds=None, job_name="", at=HOUR)
+    bare = a_result(owner, 2, lag_seconds=None, duration_seconds=None, job_name="", at=DAY)
     record = a_record(owner, 5, whole, bare, a_result(owner))
     kit.activity.put(record)
     kit.activity.put(record)  # the same again
-    assert list(kit.activity.read(owner, HOUR, 10)) == [record]
+    assert list(kit.activity.read(owner, DAY, 10)) == [record]
 
 
 def test_records_are_read_newest_first_in_parts(kit: Kit) -> None:
@@ -64,7 +64,7 @@ def test_records_are_read_newest_first_in_parts(kit: Kit) -> None:
     records = put(kit, owner, *range(0, 3600, 157), 3599)
     found: list[Record] = []
     before = ""
-    while part := kit.activity.read(owner, HOUR, 5, before):
+    while part := kit.activity.read(owner, DAY, 5, before):
         assert len(part) <= 5
         found += part
         before = part[-1].position
@@ -75,27 +75,27 @@ def test_records_are_read_newest_first_in_parts(kit: Kit) -> None:
     ("before", "since", "expected"),
     [
         ("", "", [3599, 600, 60, 0]),
-        ("", "01:00", [3599, 600, 60]),
-        ("10:00", "", [60, 0]),
-        ("10:00$", "01:00", [600, 60]),
-        ("00:30", "01:00", []),
-        ("", "59:59", [3599]),
+        ("", "00:01:00", [3599, 600, 60]),
+        ("00:10:00", "", [60, 0]),
+        ("00:10:00$", "00:01:00", [600, 60]),
+        ("00:00:30", "00:01:00", []),
+        ("", "00:59:59", [3599]),
         ("~~~", "", [3599, 600, 60, 0]),  # of a forged cursor
-        ("~~~", "10:00", [3599, 600]),
+        ("~~~", "00:10:00", [3599, 600]),
         (" ", "", []),
     ],
 )
-def test_a_part_of_an_hour(kit: Kit, before: str, since: str, expected: list[int]) -> None:
+def test_a_part_of_a_day(kit: Kit, before: str, since: str, expected: list[int]) -> None:
     owner = kit.new_owner()
     put(kit, owner, 0, 60, 600, 3599)
-    found = kit.activity.read(owner, HOUR, 10, before, since)
-    assert [int((record.recorded_at - HOUR).total_seconds()) for record in found] == expected
+    found = kit.activity.read(owner, DAY, 10, before, since)
+    assert [int((record.recorded_at - DAY).total_seconds()) for record in found] == expected
 
 
-def test_hours_and_owners_are_apart(kit: Kit) -> None:
+def test_days_and_owners_are_apart(kit: Kit) -> None:
     owner, other = kit.new_owner(), kit.new_owner()
-    (record,) = put(kit, owner, 3599)
+    (record,) = put(kit, owner, 86_399)
     put(kit, other, 10)
-    assert list(kit.activity.read(owner, HOUR, 10)) == [record]
-    assert list(kit.activity.read(owner, HOUR + timedelta(hours=1), 10)) == []
-    assert list(kit.activity.read(owner, HOUR - timedelta(hours=1), 10)) == []
+    assert list(kit.activity.read(owner, DAY, 10)) == [record]
+    assert list(kit.activity.read(owner, DAY + timedelta(days=1), 10)) == []
+    assert list(kit.activity.read(owner, DAY - timedelta(days=1), 10)) == []

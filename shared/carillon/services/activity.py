@@ -13,16 +13,16 @@ from carillon.errors import InvalidFieldError, StoreUnavailableError
 from carillon.stores.activity import ActivityStore, Record
 from carillon.stores.cursors import decode_cursor, encode_cursor
 
-MOST_HOURS = 24
-"""Hours that one page looks into: where hardly anything passes its filter it is short, with more to
+MOST_DAYS = 8
+"""Days that one page looks into: where hardly anything passes its filter it is short, with more to
 come."""
 MOST_RECORDS = 2_000
 """Records that one page reads."""
 MOST_SUMMED = 10_000
 """Records that one summary reads."""
 _RECORDS = 50
-"""Records that are read at once of an hour."""
-_HOUR = timedelta(hours=1)
+"""Records that are read at once of a day."""
+_DAY = timedelta(days=1)
 
 
 class ActivitySink(Protocol):
@@ -126,42 +126,42 @@ class Activity:
         A page ends with a whole record, so it may have some more than `limit`. Raises
         InvalidFieldError("cursor", …).
         """
-        hour, before = _hour_of(until_at), _behind(until_at)
+        day, before = _day_of(until_at), _behind(until_at)
         if cursor is not None:
-            hour, before = _place_of(owner, cursor)
+            day, before = _place_of(owner, cursor)
         found: list[Result] = []
-        first, last_hour, records = hour, _hour_of(from_at), 0
-        while hour >= last_hour:
-            since = f"{from_at:%M:%S}" if hour == last_hour else ""
-            for record in self._records(owner, hour, before, since):
+        first, last_day, records = day, _day_of(from_at), 0
+        while day >= last_day:
+            since = f"{from_at:%H:%M:%S}" if day == last_day else ""
+            for record in self._records(owner, day, before, since):
                 records += 1
                 chosen = filter(only.chooses, record.results)
                 found += sorted(chosen, key=lambda result: result.at, reverse=True)
                 if len(found) >= limit or records >= MOST_RECORDS:
-                    return _page(found, _cursor(owner, hour, record.position))
-            hour, before = hour - _HOUR, ""
-            if first - hour >= MOST_HOURS * _HOUR and hour >= last_hour:
-                return _page(found, _cursor(owner, hour, ""))
+                    return _page(found, _cursor(owner, day, record.position))
+            day, before = day - _DAY, ""
+            if first - day >= MOST_DAYS * _DAY and day >= last_day:
+                return _page(found, _cursor(owner, day, ""))
         return _page(found, None)
 
     def all(self, owner: str, from_at: datetime, until_at: datetime) -> tuple[list[Result], bool]:
         """The results recorded in [from_at, until_at], newest first, doubles too, up to
         `MOST_SUMMED` records; the second value is False where there are more."""
-        hour, found, records = _hour_of(until_at), list[Result](), 0
-        before, first = _behind(until_at), _hour_of(from_at)
-        while hour >= first:
-            since = f"{from_at:%M:%S}" if hour == first else ""
-            for record in self._records(owner, hour, before, since):
+        day, found, records = _day_of(until_at), list[Result](), 0
+        before, first = _behind(until_at), _day_of(from_at)
+        while day >= first:
+            since = f"{from_at:%H:%M:%S}" if day == first else ""
+            for record in self._records(owner, day, before, since):
                 records += 1
                 if records > MOST_SUMMED:
                     return found, False
                 found += record.results
-            hour, before = hour - _HOUR, ""
+            day, before = day - _DAY, ""
         return found, True
 
-    def _records(self, owner: str, hour: datetime, before: str, since: str) -> Iterator[Record]:
+    def _records(self, owner: str, day: datetime, before: str, since: str) -> Iterator[Record]:
         while True:
-            records = self._store.read(owner, hour, _RECORDS, before, since)
+            records = self._store.read(owner, day, _RECORDS, before, since)
             yield from records
             if len(records) < _RECORDS:
                 return
@@ -172,23 +172,23 @@ def _page(found: Sequence[Result], next_cursor: str | None) -> ActivityPage:
     return ActivityPage(tuple(without_doubles(found)), next_cursor)
 
 
-def _hour_of(instant: datetime) -> datetime:
-    return instant.replace(minute=0, second=0, microsecond=0)
+def _day_of(instant: datetime) -> datetime:
+    return instant.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _behind(instant: datetime) -> str:
     """The position behind all records of that second."""
-    return f"{instant:%M:%S}$"
+    return f"{instant:%H:%M:%S}$"
 
 
-def _cursor(owner: str, hour: datetime, position: str) -> str:
-    return encode_cursor(("activity", owner), f"{hour:%Y%m%d%H}{position}")
+def _cursor(owner: str, day: datetime, position: str) -> str:
+    return encode_cursor(("activity", owner), f"{day:%Y%m%d}{position}")
 
 
 def _place_of(owner: str, cursor: str) -> tuple[datetime, str]:
     place = decode_cursor(("activity", owner), cursor)
     try:
-        return datetime.strptime(f"{place[:10]}+0000", "%Y%m%d%H%z"), place[10:]
+        return datetime.strptime(f"{place[:8]}+0000", "%Y%m%d%z"), place[8:]
     except ValueError:
         message = "must be the next_cursor of the page before, unchanged"
         raise InvalidFieldError("cursor", message) from None

@@ -21,21 +21,21 @@ class Record:
 
     @property
     def position(self) -> str:
-        """Its place within its hour: records are ordered by it."""
-        return f"{self.recorded_at:%M:%S}#{self.batch_id}"
+        """Its place within its day: records are ordered by it."""
+        return f"{self.recorded_at:%H:%M:%S}#{self.batch_id}"
 
 
 class ActivityStore(Protocol):
-    """Records by owner and hour; raises StoreUnavailableError as every port (ports.py)."""
+    """Records by owner and day, in UTC; raises StoreUnavailableError as every port (ports.py)."""
 
     def put(self, record: Record) -> None:
         """Store the record; one put twice is the same record."""
         ...
 
     def read(
-        self, owner: str, hour: datetime, limit: int, before: str = "", since: str = ""
+        self, owner: str, day: datetime, limit: int, before: str = "", since: str = ""
     ) -> Sequence[Record]:
-        """At most `limit` records of the hour that begins at `hour`, newest first.
+        """At most `limit` records of the day that begins at `day`, newest first.
 
         Their positions lie before `before` and are not less than `since`, where these are given.
         Fewer than `limit` are all there are. Eventually consistent; results that cannot be read

@@ -8,7 +8,7 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from functools import partial
 from heapq import merge
 from itertools import islice
@@ -23,7 +23,7 @@ from carillon.stores.dynamo.models import ActivityRow
 from carillon.stores.dynamo.table import RawItem, Table
 
 SHARDS = 8
-"""Partitions that an owner's hour is spread over: each takes 1,000 records a second."""
+"""Partitions that an owner's day is spread over: each takes 1,000 records a second."""
 _EARLIEST, _LATEST = "!", "~"
 _MEMBERS = 14
 """Of a result in the body of an item."""
@@ -41,28 +41,28 @@ class DynamoActivityStore:
         self._table.put(item_of(record))
 
     def read(
-        self, owner: str, hour: datetime, limit: int, before: str = "", since: str = ""
+        self, owner: str, day: datetime, limit: int, before: str = "", since: str = ""
     ) -> Sequence[Record]:
         since = since or _EARLIEST
         before = min(before or _LATEST, _LATEST)  # DynamoDB refuses to begin outside of the span
         if before < since:
             return []
-        read = partial(self._shard, owner, hour, limit, before, since)
+        read = partial(self._shard, owner, day, limit, before, since)
         shards = self._threads.map(read, range(SHARDS))
         newest_first = merge(*shards, key=lambda record: record.position, reverse=True)
         return list(islice(newest_first, limit))
 
     def _shard(
-        self, owner: str, hour: datetime, limit: int, before: str, since: str, shard: int
+        self, owner: str, day: datetime, limit: int, before: str, since: str, shard: int
     ) -> list[Record]:
-        partition, found = _partition(owner, hour, shard), list[Record]()
+        partition, found = _partition(owner, day, shard), list[Record]()
         span = (since, _LATEST)
         after: str | None = before if before < _LATEST else None
         while len(found) < limit:
             items, after = self._table.query(
                 partition, after, limit - len(found), span=span, backwards=True
             )
-            found += _readable(owner, hour, items)
+            found += _readable(owner, day, items)
             if after is None:
                 break
         return found
@@ -70,29 +70,29 @@ class DynamoActivityStore:
 
 def item_of(record: Record) -> RawItem:
     """The item of a record."""
-    hour = record.recorded_at.replace(minute=0, second=0)
+    day = record.recorded_at.replace(hour=0, minute=0, second=0)
     shard = zlib.crc32(record.batch_id.encode()) % SHARDS
     return ActivityRow(
-        partition=_partition(record.owner, hour, shard),
+        partition=_partition(record.owner, day, shard),
         position=record.position,
         body=zlib.compress(_body_of(record), 9),
         expires_at=ceil_second(record.expires_at),
     ).serialize()
 
 
-def _partition(owner: str, hour: datetime, shard: int) -> str:
-    return f"{owner}#feed#{hour:%Y%m%d%H}#{shard}"
+def _partition(owner: str, day: datetime, shard: int) -> str:
+    return f"{owner}#feed#{day:%Y%m%d}#{shard}"
 
 
-def _readable(owner: str, hour: datetime, items: Sequence[RawItem]) -> Iterator[Record]:
+def _readable(owner: str, day: datetime, items: Sequence[RawItem]) -> Iterator[Record]:
     for item in items:
         try:
             row = ActivityRow.from_raw_data(item)
             results = tuple(_results_of(owner, json.loads(zlib.decompress(row.body))))
         except Exception:
             continue
-        minute, _, batch_id = row.position.partition("#")
-        recorded_at = hour.replace(minute=int(minute[:2]), second=int(minute[3:]))
+        clock, _, batch_id = row.position.partition("#")
+        recorded_at = datetime.combine(day, time.fromisoformat(clock), day.tzinfo)
         yield Record(owner, recorded_at, batch_id, results, row.expires_at)
 
 

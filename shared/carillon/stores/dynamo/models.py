@@ -221,7 +221,7 @@ class ActivityRow(Model):
     """One record of the activity feed; in table runs too, in partitions of its own."""
 
     partition = UnicodeAttribute(hash_key=True, attr_name="job_key")
-    """`{owner}#feed#{hour}#{shard}`: no job id has a `#`."""
+    """`{owner}#feed#{day}#{shard}`: no job id has a `#`."""
     position = UnicodeAttribute(range_key=True, attr_name="run_key")
     """`{minute:second}#{batch id}`."""
     body = BinaryAttribute(attr_name="b", legacy_encoding=False)
