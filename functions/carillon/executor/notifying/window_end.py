@@ -61,11 +61,9 @@ class WindowEnd:
     def _repeated(self, message: Message, window: Window, *, is_present: bool) -> Report:
         """Send again what the executor that did the step may have died before: its message, and the
         order of the next step, but that not before it must have come."""
-        last = RunKey.from_run_id(window.owner, window.last_delivery)
         is_last = is_present and message.attempt == window.step - 1
-        may_be_unsent = is_last or not is_present
-        if may_be_unsent and self._notices.get(last) and self._ports.runs.get(last) is None:
-            self._notices.send(last)
+        if is_last or not is_present:
+            self._send_decided(window)
         if is_last:
             now, due_at = self._ports.clock.now(), window.end_message(self._ports.settle).due_at
             if now < due_at + _CHECK_AGAIN:
@@ -75,8 +73,16 @@ class WindowEnd:
             send_end(self._ports.queue, window, self._ports.settle, now)
         return Report(Handled.REPEATED, message, reason="the step was done")
 
+    def _send_decided(self, window: Window) -> None:
+        """Order the last delivery again, unless it has begun."""
+        last = RunKey.from_run_id(window.owner, window.last_delivery)
+        if self._notices.get(last) and self._ports.runs.get(last) is None:
+            self._notices.send(last)
+
     def _tell(self, window: Window, notification: Notification) -> bool:
         """Do the step; False if the window was changed meanwhile."""
+        # News may bring this step forward, before the one whose order failed is repeated.
+        self._send_decided(window)
         now = self._ports.clock.now()
         span = window.unread(now)
         gone = self._deviations.between(window.owner, *span, notification.is_about)
