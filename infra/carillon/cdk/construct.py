@@ -73,20 +73,26 @@ class Carillon(Construct):
         )
         self.clock = Clock(self, "Clock", chosen, self.functions.live(self.functions.tick))
         self.api = Api(self, "Api", chosen, self.functions.live(self.functions.api))
-        self.functions.api.add_environment("ISSUER", self.api.issuer)
-        self.functions.api.add_environment("AUDIENCE", self.api.audience)
-        if self.api.console is not None:
-            self.functions.api.add_environment("CONSOLE_CLIENT_ID", self.api.console.client_id)
-            self.functions.api.add_environment("SIGN_IN_URL", self.api.console.sign_in_url)
-        for executor in self.functions.executors.values():
-            executor.add_environment("API_URL", self.api.url(emulation))
-            if self.api.console is not None and not emulation.is_on:
-                executor.add_environment("CONSOLE_URL", f"{self.api.url(emulation)}/console/")
+        self._tell_addresses(emulation)
         self._open_to_jobs(chosen, team, found)
         self._watch(chosen, emulation)
         Tags.of(self).add(STACK_TAG, chosen.name)
         for output, value in self._addresses().items():
             self._output(output, value)
+
+    def _tell_addresses(self, emulation: Emulation) -> None:
+        """Give functions the addresses of the API and the console, which are made after them."""
+        api, console = self.functions.api, self.api.console
+        api.add_environment("ISSUER", self.api.issuer)
+        api.add_environment("AUDIENCE", self.api.audience)
+        if console is not None:
+            api.add_environment("CONSOLE_CLIENT_ID", console.client_id)
+            api.add_environment("SIGN_IN_URL", console.sign_in_url)
+        url = self.api.url(emulation)
+        for executor in self.functions.executors.values():
+            executor.add_environment("API_URL", url)
+            if console is not None and not emulation.is_on:
+                executor.add_environment("CONSOLE_URL", f"{url}/console/")
 
     def _open_to_jobs(self, options: Options, team: str, found: Found) -> None:
         """The parameters, what jobs may call, and the jobs of the stack, where they have a team."""

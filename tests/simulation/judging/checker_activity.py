@@ -75,7 +75,9 @@ def summed(known: Known) -> Iterator[Violation]:
                 text = f"{count} successes at {fire_at} are summed up, rows show {there}"
                 yield Violation("feed", job_id, text)
         for (fire_at, outcome), there in expected.items() if is_constant else ():
-            if fire_at not in unsure and counts[fire_at, outcome] != there:
+            # A day that is closed later moves occurrences to before the job: none is due there.
+            is_due = fire_at > versions[0].job.generation.from_at
+            if is_due and fire_at not in unsure and counts[fire_at, outcome] != there:
                 text = f"{there} {outcome} at {fire_at}, {counts[fire_at, outcome]} are summed up"
                 yield Violation("feed", job_id, text)
 
