@@ -26,7 +26,7 @@ QUICK = {
 _INVARIANTS = {
     *("I1", "I2", "I3", "I4", "pause", "delete", "overlap", "skip", "runaway", "attempts", "late"),
     *("lane", "change", "watch", "rate", "gone", "share", "permits", "renamed", "paused", "stop"),
-    *("after", "completion", "feed", "notice"),
+    *("after", "completion", "feed", "notice", "result"),
 }
 
 
