@@ -96,7 +96,10 @@ class Collector:
     def _functions(self) -> Iterator[FunctionFacts]:
         client = self._client("lambda")
         for name in self._ids("AWS::Lambda::Function"):
-            found = client.get_function_configuration(FunctionName=name, Qualifier=LIVE)
+            try:
+                found = client.get_function_configuration(FunctionName=name, Qualifier=LIVE)
+            except client.exceptions.ResourceNotFoundException:
+                continue  # the console's has no releases
             variables = found.get("Environment", {}).get("Variables", {})
             yield FunctionFacts(
                 name=name,

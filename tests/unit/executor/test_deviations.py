@@ -23,15 +23,15 @@ def test_a_span_that_is_too_long_to_read_is_told_as_far_as_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = MemoryActivityStore()
-    ends = NOON + timedelta(days=9)
-    for days in (0, 3):
+    ends = NOON + timedelta(days=20)
+    for days in (0, 9):
         fire_at = NOON + timedelta(days=days)
         result = replace(DEAD, key=replace(KEY, fire_at=fire_at), at=fire_at)
         store.put(Record("user/a", fire_at, f"b{days}", (result,), ends))
     reader = Deviations(Activity(store), History(MemoryRunStore()))
 
     def told() -> tuple[int, bool]:
-        until = NOON + timedelta(days=3, minutes=1)
+        until = NOON + timedelta(days=9, minutes=1)
         gone = reader.between("user/a", NOON, until, lambda name, tags: True)
         return len(gone.events), gone.is_complete
 
