@@ -154,6 +154,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "template": Setting(_same(True), _bad("template", "yes", 1), False),
     "priority": Setting(_same("high", "low"), _bad("priority", "urgent", "slow", 5), "normal"),
+    "result": Setting(_same("full"), _bad("result", "all", 5), "beginning"),
     "catch_up": Setting(_same("skip", "all"), _bad("catch_up", "some", 5), "latest"),
     "grace": Setting(
         (("PT10M", "10m"), ("1s", "1s"), ("14d", "14d")),
