@@ -62,9 +62,12 @@ def _functions(stack: str) -> "Iterator[Versions]":
     client = boto3.client("lambda")
     for kind, _, name in resources_of(boto3.client("cloudformation"), stack):
         if kind == "AWS::Lambda::Function":
+            try:
+                live = client.get_alias(FunctionName=name, Name=LIVE)["FunctionVersion"]
+            except client.exceptions.ResourceNotFoundException:
+                continue  # the console's has no releases
             pages = client.get_paginator("list_versions_by_function").paginate(FunctionName=name)
             versions = (version for page in pages for version in page["Versions"])
-            live = client.get_alias(FunctionName=name, Name=LIVE)["FunctionVersion"]
             yield Versions.of(name, versions, live)
 
 
