@@ -86,7 +86,7 @@ def test_the_life_of_a_job(deployment: Deployment) -> None:
     path = f"/jobs/{created['job_id']}"
 
     assert ok(client.post("/jobs", BODY, key="k")) == answered
-    assert ok(client.get(path)) == created
+    assert ok(client.get(path)) == {**created, "last_run": None, "failures_in_a_row": 0}
     assert ok(client.get("/jobs"))["items"] == [created]
     changed = ok(client.patch(path, {"schedule": {"cron": "*/5 * * * *"}, "priority": "high"}, 1))
     assert (changed["revision"], changed["payload"]) == (2, BODY["payload"])
