@@ -26,6 +26,7 @@ export const DEFAULTS = {
   "payload": null,
   "priority": "normal",
   "rate": null,
+  "result": "beginning",
   "retry": {
     "backoff": {
       "base_seconds": 2,
