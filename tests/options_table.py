@@ -8,7 +8,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from carillon.domain.spec import options_table
+from carillon.cli import options_table
 from carillon.domain.spec.fields import Seconds
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.options import Cli, JobOption, Kind

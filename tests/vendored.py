@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import carillon.console
-from carillon.domain.spec.options_table import DEFAULTS
+from carillon.cli.options_table import DEFAULTS
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = ROOT / "node_modules"

@@ -13,9 +13,9 @@ from carillon.cdk import packages
 from carillon.cdk.assets import built
 from carillon.cdk.constructs.functions import FINDINGS
 from carillon.cdk.constructs.helpers import acknowledge
-from carillon.cdk.constructs.users import Users
 from carillon.cdk.options import Options
 from carillon.cdk.runtime import runtime_of
+from carillon.cdk.users import Users
 
 PATH = "console/index.html"
 ROUTES = ("/console", "/console/{proxy+}")

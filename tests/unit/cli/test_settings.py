@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from carillon.cli.options_table import OPTIONS
 from carillon.domain.spec.options import JobOption
-from carillon.domain.spec.options_table import OPTIONS
 from tests import options_table
 from tests.settings import GOOD, SETTINGS
 from tests.unit.cli.conftest import FakeApi, Run

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from carillon.domain.callbacks import callback_message, callback_payload, callback_target
+from carillon.domain.execution.callbacks import callback_message, callback_payload, callback_target
 from carillon.domain.message import Missed, RateSlot, decode, encode
 from carillon.domain.policies import CatchUp, Rate
 from carillon.domain.run import RunError, RunKey, RunKind, RunStatus

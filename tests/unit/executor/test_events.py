@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from carillon.domain.callbacks import job_event
 from carillon.domain.events import JOB_EVENTS, EventType
+from carillon.domain.execution.callbacks import job_event
 from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.job import JobState
 from carillon.domain.policies import CatchUp

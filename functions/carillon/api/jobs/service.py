@@ -26,8 +26,8 @@ from carillon.api.jobs.planning import Planner
 from carillon.api.jobs.request_models import JobPatch
 from carillon.clock import Clock, Entropy
 from carillon.domain.calendar import Calendar
-from carillon.domain.callbacks import job_event
 from carillon.domain.events import EventType
+from carillon.domain.execution.callbacks import job_event
 from carillon.domain.execution.resuming import is_over, resume_message
 from carillon.domain.idempotency import record_key
 from carillon.domain.job import Job, JobState

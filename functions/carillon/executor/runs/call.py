@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from threading import Event
 
-from carillon.domain.callbacks import callback_payload, callback_target
 from carillon.domain.decisions import Skip, SkipReason
 from carillon.domain.execution import completing
 from carillon.domain.execution import transitions as running
+from carillon.domain.execution.callbacks import callback_payload, callback_target
 from carillon.domain.execution.stopping import LOOK_SECONDS
 from carillon.domain.execution.successors import PREDECESSOR_GONE
 from carillon.domain.idempotency import record_key_of_run

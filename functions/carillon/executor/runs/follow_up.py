@@ -6,9 +6,9 @@ A crash before they are done is repaired by the next reception, which repeats th
 from dataclasses import replace
 
 from carillon.domain.admission.state import job_admission
-from carillon.domain.callbacks import callback_message, callback_target
 from carillon.domain.decisions import Defer
 from carillon.domain.execution import completing, next_run
+from carillon.domain.execution.callbacks import callback_message, callback_target
 from carillon.domain.execution.successors import messages_after
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message

@@ -11,8 +11,8 @@ from threading import Lock
 from typing import Protocol
 
 from carillon.domain.activity.results import results_of
-from carillon.domain.callbacks import job_event, lane_event, run_data
 from carillon.domain.events import Event, EventType
+from carillon.domain.execution.callbacks import job_event, lane_event, run_data
 from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.job import Job, Slow
 from carillon.domain.run import DEAD_LETTER, AttemptRecord, DeadReason, Run, RunStatus

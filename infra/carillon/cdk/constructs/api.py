@@ -15,8 +15,8 @@ from constructs import Construct
 
 from carillon.cdk.console import Console
 from carillon.cdk.constructs.helpers import acknowledge
-from carillon.cdk.constructs.users import Users
 from carillon.cdk.options import Emulation, Options
+from carillon.cdk.users import Users
 from carillon.errors import ConfigurationError
 
 STAGE_SHARES = 10

@@ -16,8 +16,8 @@ from carillon.cli.inputs import (
     target_form,
 )
 from carillon.cli.options import tags_of
+from carillon.cli.options_table import OPTIONS
 from carillon.domain.spec.options import JobOption
-from carillon.domain.spec.options_table import OPTIONS
 from carillon.errors import InvalidFieldError
 
 _TYPES: Mapping[str, Any] = {

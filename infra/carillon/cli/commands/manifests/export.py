@@ -7,9 +7,9 @@ import typer
 
 from carillon.cli.client import ApiClient, Json, calendar_path
 from carillon.cli.options import FilterOptions
+from carillon.cli.options_table import DEFAULTS
 from carillon.cli.output import printable, write_error, write_json, write_line
 from carillon.cli.session import SessionOptions
-from carillon.domain.spec.options_table import DEFAULTS
 from carillon.manifest.yaml_text import text_of
 
 _HIDDEN = ("name", "revision", "created_at", "updated_at")
