@@ -1,6 +1,6 @@
 """/jobs/bulk, and changes by filter: routes and models."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
@@ -100,14 +100,7 @@ class BulkForm(BaseModel):
 
     @classmethod
     def of(cls, items: Sequence[Item], instance: str) -> "BulkForm":
-        forms = [BulkItemForm.of(index, item, instance) for index, item in enumerate(items)]
-        return cls(
-            items=forms,
-            created=_count(forms, [201]),
-            existing=_count(forms, [200]),
-            refused=_count(forms, range(400, 500)),
-            unavailable=_count(forms, range(500, 600)),
-        )
+        return cls(**_counted(items, instance, created=[201], existing=[200]))
 
 
 class BulkChangedForm(BaseModel):
@@ -123,13 +116,7 @@ class BulkChangedForm(BaseModel):
 
     @classmethod
     def of(cls, items: Sequence[Item], instance: str) -> "BulkChangedForm":
-        forms = [BulkItemForm.of(index, item, instance) for index, item in enumerate(items)]
-        return cls(
-            items=forms,
-            changed=_count(forms, [200]),
-            refused=_count(forms, range(400, 500)),
-            unavailable=_count(forms, range(500, 600)),
-        )
+        return cls(**_counted(items, instance, changed=[200]))
 
 
 class ChangedForm(SameForm):
@@ -142,8 +129,15 @@ class ChangedForm(SameForm):
     next_cursor: str | None
 
 
-def _count(forms: Iterable[BulkItemForm], statuses: Sequence[int]) -> int:
-    return sum(1 for form in forms if form.status in statuses)
+def _counted(items: Sequence[Item], instance: str, **successes: Collection[int]) -> dict[str, Any]:
+    """The items' forms, and how many of them have each outcome: one of `successes`, by its
+    statuses, or a refusal, or an outage."""
+    forms = [BulkItemForm.of(index, item, instance) for index, item in enumerate(items)]
+    outcomes = {**successes, "refused": range(400, 500), "unavailable": range(500, 600)}
+    counts = {
+        name: sum(form.status in statuses for form in forms) for name, statuses in outcomes.items()
+    }
+    return {"items": forms, **counts}
 
 
 PATH = "/jobs/bulk"
