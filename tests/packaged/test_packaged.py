@@ -55,7 +55,8 @@ def executed(functions: Deployed, executor: Function, count: int) -> None:
     while count > 0:
         assert monotonic() < deadline, "no message came"
         if messages := functions.receive(Lane.NORMAL):
-            assert executor.invoke(batch(messages)) == {"batchItemFailures": []}
+            answer = executor.invoke(batch(messages))
+            assert answer == {"batchItemFailures": []}, executor.log[-4000:]
             count -= len(messages)
 
 
