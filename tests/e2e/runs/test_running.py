@@ -171,3 +171,20 @@ def test_a_flood_in_low_does_not_delay_high(alice: Person) -> None:
     assert {run["status"] for run in runs} == {"succeeded"}
     assert max(run["lag_seconds"] for run in runs) <= LAG_LIMIT_SECONDS
     alice.http.delete(f"/jobs/{flood['job_id']}")
+
+
+def test_what_a_task_logs_is_read_by_its_owner_alone(alice: Person, bob: Person) -> None:
+    job = alice.create(NEVER, target=task("fail"), payload={"message": "no such customer"})
+    run = run_by_hand(alice, job)
+
+    def lines() -> list[Json]:
+        answer = alice.http.get(f"/runs/{run['run_id']}/logs")
+        assert answer.status_code == 200, answer.text
+        items: list[Json] = answer.json()["items"]
+        return items
+
+    first = until(lines, 60)[0]
+    assert (first["level"], first["attempt"]) == ("ERROR", 1)
+    assert first["message"].startswith("the task failed\nTraceback")
+    assert "RuntimeError: no such customer" in first["message"]
+    assert bob.http.get(f"/runs/{run['run_id']}/logs").status_code == 404

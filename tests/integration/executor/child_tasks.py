@@ -128,6 +128,19 @@ def log(payload: Any, context: TaskContext) -> None:
 
 
 @task
+def leave_a_thread(payload: Any, context: TaskContext) -> None:
+    """Leave a thread behind that prints and logs ever after, as a pool or a flusher may."""
+
+    def go_on() -> None:
+        while True:
+            print("left behind")  # noqa: T201
+            context.logger.warning("left behind")
+            time.sleep(0.01)
+
+    threading.Thread(target=go_on, daemon=True).start()
+
+
+@task
 def recurse(payload: Any, context: TaskContext) -> Any:
     return recurse(payload, context)
 

@@ -119,6 +119,17 @@ def test_a_task_logs_json_lines_with_the_ids_of_its_run(capfd: pytest.CaptureFix
     assert (members["run_id"], members["job_id"]) == ("run-of-log", "job")
 
 
+def test_a_thread_that_a_task_leaves_behind_logs_in_no_later_run_s_name(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with tasks(idle_limit=1) as caller:
+        caller.run("leave_a_thread")
+        caller.run("sleep", '{"seconds":0.2}')
+        lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    whose = {line.get("run_id") for line in lines if line["message"] == "left behind"}
+    assert whose == {"run-of-leave_a_thread", None}
+
+
 def test_a_task_that_looks_at_its_time_ends_cleanly(shared: Tasks) -> None:
     outcome = shared.run("sleep", '{"seconds":60}', timeout_seconds=3)
     assert isinstance(outcome, Success)

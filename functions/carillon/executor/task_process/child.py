@@ -15,8 +15,9 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from queue import SimpleQueue
-from threading import Thread
+from threading import Thread, current_thread, local, main_thread
 from typing import BinaryIO, cast
+from weakref import WeakSet
 
 from carillon.domain.run import FAIL_KIND, RETRY_KIND, RunError, kept_text, one_line
 from carillon.executor.deadlines import Deadline
@@ -44,61 +45,103 @@ ACTION = "task.log"
 
 MOST_LINES = 1_000
 """Of an attempt: what it logs and prints beyond these is dropped."""
-PRINT_LIMIT_CHARACTERS = 10_000
-TRACE_LIMIT_CHARACTERS = 10_000
-"""Of a trace its end is logged: CloudWatch takes 256 KiB a line, and costs by size."""
+LIMIT_CHARACTERS = 7_000
+"""Of a message, of the end of a trace, and of a record's other members together: CloudWatch parts a
+line of more than 256 KiB, and a character may take 12 bytes."""
 
 _OWN_MEMBERS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_IDS = "run_ids"
+"""The attribute of a record that has the ids of its logger's attempt."""
+_RESERVED = frozenset({_IDS, "run_id", "job_id", "job_name", "attempt", "trace_id", "action"})
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per record; `bound` are the members of every record until they change."""
+    """One JSON object per record, with the ids of the attempt under way as members.
+
+    Only what that attempt logs has them. A thread that an earlier one has left behind, perhaps for
+    another owner, logs without, and so do the threads that it starts.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.bound: Mapping[str, object] = {}
-        self._left = MOST_LINES
+        self._ids: Mapping[str, object] = {}
+        self._threads: WeakSet[Thread] = WeakSet()
+        self._left = {True: MOST_LINES, False: MOST_LINES}
 
     def bind(self, ids: Mapping[str, object]) -> None:
         """Begin an attempt, the members of whose records these are."""
-        self.bound, self._left = ids, MOST_LINES
+        if ids is not self._ids:
+            self._threads.clear()  # before its ids are there to be read by one of them
+        self._ids = ids
+        self._left = {True: MOST_LINES, False: MOST_LINES}
+
+    def watch_threads(self) -> None:
+        """Let threads of this process belong to the attempt whose thread starts them."""
+        start = Thread.start
+
+        def start_as_own(thread: Thread) -> None:
+            if self._is_own_thread():
+                self._threads.add(thread)
+            start(thread)
+
+        Thread.start = start_as_own  # type: ignore[assignment,method-assign]
 
     def allows(self, record: logging.LogRecord) -> bool:
         """True for the first records of an attempt; the last of them says that there were more."""
-        self._left -= 1
-        if self._left == 0:
+        is_own = bool(self._ids_of(record))
+        self._left[is_own] -= 1
+        if self._left[is_own] == 0:
             record.msg, record.args = f"{MOST_LINES} lines of an attempt are kept: no more", ()
-        return self._left >= 0
+        return self._left[is_own] >= 0
 
     def format(self, record: logging.LogRecord) -> str:
-        extra = {key: value for key, value in vars(record).items() if key not in _OWN_MEMBERS}
         members: dict[str, object] = {
             "level": record.levelname,
-            "message": record.getMessage(),
+            "message": record.getMessage()[:LIMIT_CHARACTERS],
             "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "service": "executor",
             "action": ACTION,
             "logger": record.name,
-            **extra,
-            **self.bound,  # last: no task writes in the name of another run
+            **_extra(record),
+            **self._ids_of(record),
         }
         if record.exc_info:
             text = "".join(traceback.format_exception(*record.exc_info))
-            members["exception"] = text[-TRACE_LIMIT_CHARACTERS:]
+            members["exception"] = text[-LIMIT_CHARACTERS:]
         return json.dumps(members, default=repr)
+
+    def _ids_of(self, record: logging.LogRecord) -> Mapping[str, object]:
+        """The ids of the attempt if the record is its own: by its thread, or by its logger, which a
+        thread of somebody else's pool may use."""
+        ids = self._ids  # read first: see `bind`
+        is_own = self._is_own_thread() or getattr(record, _IDS, None) is ids
+        return ids if is_own else {}
+
+    def _is_own_thread(self) -> bool:
+        current = current_thread()
+        return current is main_thread() or current in self._threads
+
+
+def _extra(record: logging.LogRecord) -> Mapping[str, object]:
+    """The members that the caller has given: none that says whose the record is, so that no task
+    writes in the name of another run, and the beginning of their text where they are too long."""
+    left_out = _OWN_MEMBERS | _RESERVED
+    extra = {key: value for key, value in vars(record).items() if key not in left_out}
+    text = json.dumps(extra, default=repr, skipkeys=True)
+    return extra if len(text) <= LIMIT_CHARACTERS else {"extra": text[:LIMIT_CHARACTERS]}
 
 
 PRINTED = logging.getLogger("print")
 
 
 class Printed(io.TextIOBase):
-    """Standard output of tasks: each line becomes a record, with the ids of its run. Bytes go out
-    as they are."""
+    """Standard output of tasks: each line becomes a record of the thread that prints it. Bytes go
+    out as they are."""
 
     encoding = "utf-8"
 
     def __init__(self) -> None:
-        self._begun = ""
+        self._begun = local()
 
     def writable(self) -> bool:
         return True
@@ -112,15 +155,15 @@ class Printed(io.TextIOBase):
         return cast(BinaryIO, sys.__stdout__.buffer)
 
     def write(self, text: str) -> int:
-        *lines, self._begun = (self._begun + text).split("\n")
+        *lines, begun = (getattr(self._begun, "line", "") + text).split("\n")
+        self._begun.line = begun
         for line in filter(None, lines):
-            PRINTED.info("%s", line[:PRINT_LIMIT_CHARACTERS])
+            PRINTED.info("%s", line)
         return len(text)
 
     def end(self) -> None:
-        """Log the line that was begun; to be called when a task has ended."""
-        if self._begun:
-            self.write("\n")
+        """Log the line that the task's own thread has begun; to be called when it has ended."""
+        self.write("\n")
 
 
 def start_logging(level: str) -> JsonLines:
@@ -138,7 +181,7 @@ def start_logging(level: str) -> JsonLines:
 
 
 def task_logger(name: str, ids: Mapping[str, object]) -> TaskLogger:
-    return TaskLogger(logging.getLogger(name), dict(ids))
+    return TaskLogger(logging.getLogger(name), {**ids, _IDS: ids})
 
 
 OVERDUE_SECONDS = 1.0
@@ -153,6 +196,7 @@ def main(descriptor: int, log_level: str, task_modules: str, folder: str, mark: 
     lines: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_receive, args=(descriptor, lines, mark), daemon=True).start()
     logs = start_logging(log_level)
+    logs.watch_threads()
     sys.stdout = printed = Printed()
     if folder:  # nothing is imported above but the standard library and Carillon's own
         sys.path.insert(0, folder)

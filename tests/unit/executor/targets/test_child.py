@@ -21,10 +21,7 @@ from carillon.domain.run import (
 )
 from carillon.executor.deadlines import Deadline
 from carillon.executor.task_process.child import (
-    MOST_LINES,
-    PRINT_LIMIT_CHARACTERS,
     JsonLines,
-    Printed,
     TaskServer,
     import_modules,
     result_text,
@@ -266,74 +263,6 @@ def test_lines_are_read_as_they_were_written() -> None:
 def test_other_lines_are_refused(line: bytes) -> None:
     with pytest.raises(ValueError, match=r".+"):
         Report.from_line(line)
-
-
-def test_log_lines_are_json_with_the_ids_of_the_run() -> None:
-    lines = JsonLines()
-    lines.bound = {"run_id": "run"}
-    record = logging.makeLogRecord(
-        {"name": "library", "levelname": "INFO", "msg": "got %d", "args": (3,), "rows": {1}}
-    )
-    members = json.loads(lines.format(record))
-    assert members["message"] == "got 3"
-    assert members["action"] == "task.log"
-    assert members["run_id"] == "run"
-    assert members["rows"] == "{1}"
-
-
-def test_no_task_writes_in_the_name_of_another_run() -> None:
-    lines = JsonLines()
-    lines.bind({"run_id": "run", "attempt": 1})
-    forged = {"name": "x", "levelname": "INFO", "msg": "", "run_id": "another", "attempt": 2}
-    members = json.loads(lines.format(logging.makeLogRecord(forged)))
-    assert (members["run_id"], members["attempt"]) == ("run", 1)
-
-
-def test_an_attempt_logs_so_many_lines_and_says_that_there_were_more() -> None:
-    lines = JsonLines()
-    lines.bind({"run_id": "run"})
-    records = [logging.makeLogRecord({"msg": "%d", "args": (n,)}) for n in range(MOST_LINES + 5)]
-    kept = [record.getMessage() for record in records if lines.allows(record)]
-    assert (len(kept), kept[-2]) == (MOST_LINES, str(MOST_LINES - 2))
-    assert kept[-1] == f"{MOST_LINES} lines of an attempt are kept: no more"
-    lines.bind({"run_id": "the next"})
-    assert lines.allows(records[0])
-
-
-def test_printed_lines_are_records(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    printed = Printed()
-    print("one", 2, file=printed)
-    print("", "x" * (PRINT_LIMIT_CHARACTERS + 9), sep="\n", file=printed)
-    print("100 %s begun", end="", file=printed)
-    printed.end()
-    said = [record.getMessage() for record in caplog.records]
-    assert said == ["one 2", "x" * PRINT_LIMIT_CHARACTERS, "100 %s begun"]
-
-
-def test_a_task_may_log_to_standard_output_whatever_the_level() -> None:
-    """A handler of the root logger on standard output is common; it must not print its own
-    prints."""
-    program = (
-        "import logging, sys\n"
-        "from carillon.executor.task_process.child import Printed, start_logging\n"
-        "start_logging('WARNING')\n"
-        "sys.stdout = Printed()\n"
-        "logging.getLogger().addHandler(logging.StreamHandler(sys.stdout))\n"
-        "logging.warning('once')\n"
-        "print('printed')\n"
-        "sys.stdout.buffer.write(b'raw')\n"
-        "assert sys.stdout.encoding == 'utf-8'\n"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT
-    )
-    assert (answer.returncode, answer.stdout) == (0, "raw"), answer.stderr[-2000:]
-    said = [
-        (each["logger"], each["message"])
-        for each in map(json.loads, answer.stderr.split("\n")[:-1])
-    ]
-    assert said == [("root", "once"), ("print", "once"), ("print", "printed")]
 
 
 def test_a_child_imports_nothing_heavy() -> None:
