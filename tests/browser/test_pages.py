@@ -1,5 +1,6 @@
 """Every page, light and dark, at a desk and on a phone, after a day of runs."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from urllib.parse import parse_qsl, urlsplit
@@ -212,5 +213,5 @@ def test_days_of_the_forecast_follow_each_other_far_from_utc(
         for key, days in (("]", 1), ("]", 2), ("[", 1), ("[", 0), ("[", -1)):
             visit.page.keyboard.press(key)
             day = today + timedelta(days=days)
-            told = f"{day:%a} {day.day} {day:%b %Y}, {zone}"
+            told = re.compile(rf"{day:%a} {day.day} {day:%b}t? {day.year}, {zone}")  # "Sept"
             expect(visit.page.get_by_text(told)).to_be_visible()

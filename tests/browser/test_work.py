@@ -4,6 +4,7 @@ again, runs are seen as they end. A world of its own: the others keep their few 
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -16,11 +17,12 @@ from tests.browser.rehearsed import served
 from tests.browser.test_pages import LOOKS
 
 HERD = 700
+HOLIDAYS = ["2026-06-23", "2026-06-24", "2026-11-18", "2026-12-31"]
 CALENDAR = {
     "description": "Public holidays",
     "weekdays": ["sat", "sun"],
-    "dates": ["2026-06-23", "2026-06-24", "2026-11-18", "2026-12-31"],
-    "ranges": [{"from": "2026-12-24", "to": "2026-12-26"}],
+    "dates": HOLIDAYS,
+    "ranges": [{"from": "2026-05-01", "to": "2026-05-04"}],
 }
 NOTIFICATION = {
     "on": ["run.dead", "run.missed", "run.recovered"],
@@ -68,8 +70,10 @@ def console(busy: str) -> Iterator[Loopback]:
 
 
 def workday() -> str:
-    """A day to come on which the calendar is open or not: the herd is there nonetheless."""
-    return (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
+    """The next day on which the calendar is open, so that the whole herd is there."""
+    today = datetime.now(UTC).date()
+    days = (today + timedelta(days=ahead) for ahead in count(1))
+    return next(str(day) for day in days if day.weekday() < 5 and str(day) not in HOLIDAYS)
 
 
 PAGES = {
