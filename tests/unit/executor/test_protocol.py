@@ -8,14 +8,15 @@ import pytest
 from carillon.domain.decisions import Drop
 from carillon.domain.execution import start_decision as starting
 from carillon.domain.job import Job
-from carillon.domain.policies import RetryPolicy
+from carillon.domain.message import Missed
+from carillon.domain.policies import CatchUp, RetryPolicy
 from carillon.domain.run import Run, RunError, RunKind, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.support.world import FUNCTION_SECONDS
-from tests.unit.executor.kit import LEASE_SECONDS, NOON, World
+from tests.unit.executor.kit import LEASE_SECONDS, MINUTE, NOON, World
 
 
 @pytest.fixture
@@ -313,3 +314,15 @@ def test_the_last_filing_that_does_not_count_removes_its_row(
         assert world.handle(message).handled is Handled.DROPPED
         world.clock.advance(1)
     assert world.runs.get(messages[0].key) is None
+
+
+def test_what_a_message_stands_for_is_recorded_though_another_one_ran_in_its_place(
+    world: World, job: Job
+) -> None:
+    """A resumption that comes late sends its own messages, which no entry has."""
+    message = world.due(job, minutes=5)
+    world.handle(message)
+    missed = Missed(NOON, CatchUp.LATEST, job.schedule)
+    assert world.handle(replace(message, missed=missed, slot_key="")).handled is Handled.REPEATED
+    (row,) = [run for run in world.history(job) if run.key.kind is RunKind.MISSED]
+    assert (row.covers_from, row.key.fire_at) == (NOON + MINUTE, NOON + 4 * MINUTE)

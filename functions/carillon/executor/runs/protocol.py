@@ -161,7 +161,7 @@ class RunProtocol:
                 # What follows is repeated by any executor that finds the run: its writer may have
                 # died, or was the API, by a report.
                 self._completions.release(run)
-                if message.slot_key:
+                if message.slot_key or message.missed is not None:
                     context = self._load(message, None)[0]
                 else:
                     found = self._ports.job_of(message)
