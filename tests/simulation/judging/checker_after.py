@@ -78,8 +78,10 @@ def _unfounded(known: Known, key: RunKey) -> str | None:
 def _unfollowed(known: Known, key: RunKey, end: RunWrite, job_id: str) -> Iterator[Violation]:
     """Where the job wanted to follow from before the last attempt was claimed until the end."""
     assert end.after is not None
-    if end.after.completion is not None and end.at + _REPORTED > known.evidence.until:
-        return  # what follows a report is done by a message that comes later
+    # What follows a report is done by a message that comes later.
+    margin = timedelta() if end.after.completion is None else _REPORTED
+    if end.at + margin > known.evidence.until:
+        return
     claims = [write.at for write in known.writes[key] if write.method == "claim"]
     begun_at = max(at for at in claims if at <= end.at)
     version = known.version_at(job_id, begun_at)

@@ -19,6 +19,8 @@ _TYPES = {
 }
 _KNOWN_AFTER = timedelta(seconds=40)
 """An executor may have read an owner's notifications before they could be read."""
+_STEP = timedelta(seconds=90)
+"""What the step at the end of a window may take, with the repetitions of a process that dies."""
 _HINDERED = timedelta(minutes=75)
 """A window whose first message could not be sent is taken up again after an hour."""
 _BEFORE = timedelta(minutes=5)
@@ -77,6 +79,11 @@ def _is_owed(known: Known, notification: Notification, at: datetime, result: Res
         return False
     if evidence.may_stand_still and at > result.at + evidence.settle:
         return False
+    window = evidence.windows.get((notification.owner, notification.name))
+    if window is not None and window.is_open and at > window.told_until:
+        done_by = window.until + evidence.settle + _STEP
+        if done_by > evidence.until:  # the end of its step may have yet to come
+            return False
     return not any(-_BEFORE <= result.at - each <= _HINDERED for each in evidence.untold)
 
 

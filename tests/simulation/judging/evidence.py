@@ -11,6 +11,7 @@ from carillon.domain.activity.summary import Counted
 from carillon.domain.job import Lane
 from carillon.domain.notifying.notice import Notice
 from carillon.domain.notifying.notification import Notification
+from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey
 
@@ -136,8 +137,9 @@ class Evidence(evidence.Evidence):
     `target_faults` are those of the `faults` that struck in a target, with the id of the job that
     called it.
     `notices` are the messages of `notifications` by the run that delivers them, `recorded` the feed
-    with the times of recording, `untold` the instants at which notifications could not be told. An
-    executor records within `settle`, unless it `may_stand_still`.
+    with the times of recording, `untold` the instants at which notifications could not be told,
+    `windows` those that are there, by owner and name. An executor records within `settle`, unless
+    it `may_stand_still`.
     """
 
     is_complete: bool = True
@@ -163,5 +165,6 @@ class Evidence(evidence.Evidence):
     notices: Mapping[str, Notice] = field(default_factory=dict)
     recorded: Sequence[tuple[datetime, Result]] = ()
     untold: Sequence[datetime] = ()
+    windows: Mapping[tuple[str, str], Window] = field(default_factory=dict)
     settle: timedelta = timedelta()
     may_stand_still: bool = False

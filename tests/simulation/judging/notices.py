@@ -33,6 +33,7 @@ def notices_of(deployment: Deployment, owners: frozenset[str]) -> dict[str, Any]
         for record in stores.activity.all()
         for result in record.results
     ]
+    windows = [stores.windows.get(each.owner, each.name) for each in notifications]
     jobs = [each.as_job() for each in notifications]
     return {
         "versions": {job.job_id: [JobVersion(job.created_at, job)] for job in jobs},
@@ -40,6 +41,7 @@ def notices_of(deployment: Deployment, owners: frozenset[str]) -> dict[str, Any]
         "notices": bodies,
         "recorded": recorded,
         "untold": deployment.untold,
+        "windows": {(each.owner, each.name): each for each in windows if each is not None},
         "settle": deployment.executor_ports.settle,
         "may_stand_still": bool(deployment.loop.chaos.faults.paused),
     }
