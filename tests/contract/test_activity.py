@@ -53,7 +53,9 @@ def test_a_record_comes_back_whole(kit: Kit) -> None:
         covers_count=3,
     )
     bare = a_result(owner, 2, lag_seconds=None, duration_seconds=None, job_name="", at=DAY)
-    record = a_record(owner, 5, whole, bare, a_result(owner))
+    exact = a_result(owner, 3, lag_seconds=0.0, duration_seconds=0.0, covers_count=0)
+    on_time = a_result(owner, 4, lag_seconds=0.0, duration_seconds=None)
+    record = a_record(owner, 5, whole, bare, exact, on_time, a_result(owner))
     kit.activity.put(record)
     kit.activity.put(record)  # the same again
     assert list(kit.activity.read(owner, DAY, 10)) == [record]

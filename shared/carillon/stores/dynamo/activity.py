@@ -98,7 +98,7 @@ def _readable(owner: str, day: datetime, items: Sequence[RawItem]) -> Iterator[R
 
 def _body_of(record: Record) -> bytes:
     """Jobs by id with name and tags, then each result as a list, without what is empty at its
-    end."""
+    end; a lag of 0.0 is not."""
     jobs = {each.key.job_id: [each.job_name, dict(each.tags)] for each in record.results}
     places = {job_id: place for place, job_id in enumerate(jobs)}
     results = []
@@ -107,9 +107,9 @@ def _body_of(record: Record) -> bytes:
         line: list[Any] = [places[key.job_id], key.kind.value, _number(key.fire_at)]
         line += [each.status.value, each.attempt, (each.at - key.fire_at) // _MILLISECOND]
         line += [each.lag_seconds, each.duration_seconds, each.reason, each.error_kind]
-        line += [key.request_id, key.redrive]
+        line += [key.request_id or None, key.redrive or None]
         line += [each.covers_from and _number(each.covers_from), each.covers_count]
-        while not line[-1]:
+        while line[-1] is None:
             line.pop()
         results.append(line)
     return json.dumps([jobs, results], separators=(",", ":"), ensure_ascii=False).encode(
