@@ -1,6 +1,6 @@
 """Summaries: the occurrences that were due, and what the feed and the history show of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -8,11 +8,11 @@ from itertools import islice
 
 from carillon.clock import Clock
 from carillon.domain.activity.results import Result, result_of
-from carillon.domain.activity.summary import Counted, Due, Evidence
+from carillon.domain.activity.summary import UNCOUNTED, Counted, Due, Evidence
 from carillon.domain.calendar import Calendar
 from carillon.domain.execution.missed import pauses_of
 from carillon.domain.job import Job
-from carillon.domain.run import RunKey
+from carillon.domain.run import Run, RunKind
 from carillon.schedules import Delay
 from carillon.schedules.base import EPOCH
 from carillon.services.activity import Activity
@@ -27,14 +27,31 @@ MOST_JOBS_READ = 500
 """Jobs of which one summary reads the history, since the feed does not show all of their runs."""
 MOST_READ_OF_A_JOB = 4 * CHUNK
 """Occurrences of one job that are looked for in its history, the newest ones."""
+MOST_OF_A_SPAN = 2_000
+"""Rows that are read of a job in a span in which its occurrences are not known, the newest ones: a
+day of a run each minute."""
+PAGE = 1_000
+"""Of these at once."""
 MOST_ROWS = 200
 """Rows that one summary reads singly."""
 LATE = timedelta(hours=1)
 """The time after the span in which the feed is to show the ends of its runs; others are read."""
 
 
-_Wanted = tuple[Job, Sequence[datetime]]
 _Span = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to be read of a job's history: the rows at fire times, and all those of a span."""
+
+    job: Job
+    fire_times: Sequence[datetime]
+    span: _Span | None
+
+    @property
+    def is_too_much(self) -> bool:
+        return len(self.fire_times) > MOST_READ_OF_A_JOB
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +97,28 @@ class Summing:
         )
         dues, are_all = self._dues(by_id.values(), from_at, min(until_at, now))
         evidence = Evidence(shown)
-        missing = {due.job_id: times for due in dues if (times := evidence.unresolved(owner, due))}
-        missing |= {job_id: [] for job_id, job in by_id.items() if not is_by_schedule(job)}
-        chosen = dict(islice(missing.items(), MOST_JOBS_READ))
         span = (from_at, min(until_at, now))
-        read = self._read([(by_id[job_id], times) for job_id, times in chosen.items()], span)
+        wanted = [
+            each
+            for due in dues
+            if (each := _wanted(by_id[due.job_id], evidence.unresolved(owner, due), span))
+        ]
+        chosen = wanted[:MOST_JOBS_READ]
+        read, are_whole = self._read(chosen)
         evidence = Evidence([*shown, *read])
-        evidence = Evidence([*shown, *read, *self._as_they_are(evidence.unfinished())])
-        unread = {job_id for job_id, times in missing.items() if len(times) > MOST_READ_OF_A_JOB}
-        unread |= missing.keys() - chosen.keys()
+        unfinished = [each for each in evidence.unfinished() if _is_in(each, span)]
+        evidence = Evidence([*shown, *read, *self._as_they_are(unfinished[:MOST_ROWS])])
+        unread = {each.job.job_id for each in wanted[MOST_JOBS_READ:]}
+        unread |= {each.job.job_id for each in chosen if each.is_too_much}
         dues = [replace(due, is_read=due.job_id not in unread) for due in dues]
         counted = tuple(evidence.counted(owner, dues, from_at, until_at, now))
-        return Sums(counted, is_whole and are_all and not unread)
+        is_complete = (
+            (is_whole and are_all and are_whole and not unread)
+            and len(unfinished) <= MOST_ROWS
+            and evidence.are_covers_counted(dues, from_at, until_at)
+            and not any(_is_of_a_gone_job(each, by_id, span) for each in shown)
+        )
+        return Sums(counted, is_complete)
 
     def _dues(
         self, jobs: Iterable[Job], from_at: datetime, until_at: datetime
@@ -104,35 +131,67 @@ class Summing:
             found.append(due)
         return found, left > 0
 
-    def _as_they_are(self, keys: Sequence[RunKey]) -> Iterator[Result]:
-        """The rows of runs whose end the feed does not show, some of them: it may come later."""
-        for key in keys[:MOST_ROWS]:
-            run = self._history.get(key)
+    def _as_they_are(self, unfinished: Iterable[Result]) -> Iterator[Result]:
+        """The rows of runs whose end the feed does not show: it may come later."""
+        for known in unfinished:
+            run = self._history.get(known.key)
             if run is not None:
-                yield result_of(run)
+                yield result_of(run, known.job_name, known.tags)
 
-    def _read(self, wanted: Sequence[_Wanted], span: _Span) -> list[Result]:
+    def _read(self, wanted: Sequence[_Wanted]) -> tuple[list[Result], bool]:
+        """The rows, and False where a span has more of them."""
         if not wanted:
-            return []
+            return [], True
         with ThreadPoolExecutor(self._threads) as pool:
-            parts = pool.map(lambda each: self._read_job(each[0], each[1], span), wanted)
-            return [result for part in parts for result in part]
+            parts = list(pool.map(self._read_job, wanted))
+        return [result for part, _ in parts for result in part], all(whole for _, whole in parts)
 
-    def _read_job(self, job: Job, fire_times: Sequence[datetime], span: _Span) -> list[Result]:
-        """The rows at these fire times, or in the span for a job without a schedule."""
-        newest = fire_times[-MOST_READ_OF_A_JOB:]
+    def _read_job(self, wanted: _Wanted) -> tuple[list[Result], bool]:
+        job, newest = wanted.job, wanted.fire_times[-MOST_READ_OF_A_JOB:]
         chunks = [newest[start : start + CHUNK] for start in range(0, len(newest), CHUNK)]
         rows = [run for chunk in chunks for run in self._search.rows(job, chunk)]
-        if not fire_times:
-            from_at, until_at = span
-            limit = MOST_READ_OF_A_JOB
-            rows = list(
-                self._history.page(
-                    job.owner, job.job_id, limit, from_at=from_at, until_at=until_at
-                ).items
-            )
+        of_span, is_whole = self._rows_of(job, wanted.span)
         tags = tuple(sorted(job.spec.tags.items()))
-        return [result_of(run, job.spec.name, tags) for run in rows]
+        return [result_of(run, job.spec.name, tags) for run in [*rows, *of_span]], is_whole
+
+    def _rows_of(self, job: Job, span: _Span | None) -> tuple[list[Run], bool]:
+        """The newest rows of the span, and False where there are more, or unreadable ones."""
+        found: list[Run] = []
+        if span is None:
+            return found, True
+        cursor, is_whole = None, True
+        while len(found) < MOST_OF_A_SPAN:
+            limit = min(PAGE, MOST_OF_A_SPAN - len(found))
+            page = self._history.page(
+                job.owner, job.job_id, limit, cursor, from_at=span[0], until_at=span[1]
+            )
+            found += page.items
+            cursor, is_whole = page.next_cursor, is_whole and not page.unreadable
+            if cursor is None:
+                break
+        return found, is_whole and cursor is None
+
+
+def _wanted(job: Job, unresolved: Sequence[datetime], span: _Span) -> _Wanted | None:
+    """None where the feed has shown all there is. The span is that in which it is not known when
+    the job was due: before its present generation, or, without a schedule, all of it."""
+    from_at, until_at = span
+    until_at = min(until_at, job.generation.from_at) if is_by_schedule(job) else until_at
+    if from_at <= until_at:
+        return _Wanted(job, unresolved, (from_at, until_at))
+    return _Wanted(job, unresolved, None) if unresolved else None
+
+
+def _is_in(result: Result, span: _Span) -> bool:
+    return span[0] <= result.key.fire_at < span[1]
+
+
+def _is_of_a_gone_job(result: Result, jobs: Container[str], span: _Span) -> bool:
+    """True if its job has been deleted: nobody knows what else of it has succeeded. Deliveries of
+    notifications are runs of no job."""
+    key = result.key
+    is_counted = key.kind not in UNCOUNTED and key.kind is not RunKind.NOTICE
+    return is_counted and key.job_id not in jobs and _is_in(result, span)
 
 
 def is_by_schedule(job: Job) -> bool:
@@ -149,12 +208,13 @@ def due_of(
 
     A job that is not `is_by_schedule` has none.
     """
-    since = max(from_at - timedelta(microseconds=1), job.generation.from_at)
+    since = job.generation.from_at
+    begin = max(from_at - timedelta(microseconds=1), since)
     spread = timedelta(seconds=job.spread_seconds)
     due = Due(job.job_id, job.spec.name, tuple(sorted(job.spec.tags.items())), (), since, spread)
-    if not is_by_schedule(job) or since >= until_at:
+    if not is_by_schedule(job) or begin >= until_at:
         return due
-    fire_times = _outside_pauses(job, calendars.opened(job).between(since, until_at), until_at)
+    fire_times = _outside_pauses(job, calendars.opened(job).between(begin, until_at), until_at)
     return replace(due, fire_times=tuple(islice(fire_times, most)))
 
 

@@ -228,3 +228,86 @@ def test_a_bucket_begins_at_its_own_begin(client: Client, world: World, job: Jso
     answer = client.get("/runs/summary", **{"from": "2026-03-01T12:47:11Z"})
     begins = [datetime.fromisoformat(each["at"]) for each in answer.json["buckets"]]
     assert begins == [FIRED, FIRED + HOUR]
+
+
+@pytest.mark.parametrize("how", ["change", "resume"])
+def test_successes_of_before_a_change_or_a_resume_are_counted(
+    client: Client, world: World, job: Json, how: str
+) -> None:
+    for minutes in range(5, 60, 5):
+        ran(world, job, minutes)
+    path = f"/jobs/{job['job_id']}"
+    world.clock.advance(3600)
+    if how == "change":
+        assert client.patch(path, {"schedule": "every 10m"}, job["revision"]).status == 200
+    else:
+        assert client.post(f"{path}/pause").status == 200
+        world.clock.advance(60)
+        assert client.post(f"{path}/resume").status == 200
+    counts, is_complete = sums(client)
+    assert (counts[0], is_complete) == ({"succeeded": 11}, True)
+
+
+def test_a_job_that_is_gone_leaves_the_sums_incomplete_where_the_feed_tells_of_it(
+    client: Client, world: World, job: Json
+) -> None:
+    world.clock.advance(600)
+    key = RunKey(OWNER, job["job_id"], RunKind.SCHEDULED, FIRED + 5 * MINUTE)
+    record(world, result(key=key))
+    assert client.delete(f"/jobs/{job['job_id']}").status == 204
+    assert sums(client) == ([{"dead": 1}], False)
+
+
+def covering(job: Json, begin: datetime, end: datetime, count: int | None) -> Any:
+    key = RunKey(OWNER, job["job_id"], RunKind.MISSED, end)
+    covers = {"covers_from": begin, "covers_count": count, "attempt": 0}
+    return result(0, RunStatus.SKIPPED, key=key, at=end, **covers)
+
+
+def test_a_cover_that_begins_before_the_span_is_counted_once(
+    client: Client, world: World, job: Json
+) -> None:
+    world.clock.advance(2 * 3600 - 1)
+    end = FIRED + HOUR + 55 * MINUTE
+    record(world, covering(job, FIRED + 5 * MINUTE, end, 23))
+    later = {"from": "2026-03-01T13:00:00Z"}
+    assert sums(client, **later) == ([{"skipped": 12}], True)
+    assert sums(client) == ([{"skipped": 11}, {"skipped": 12}], True)
+
+
+def test_a_cover_of_more_than_are_counted_is_not_one(
+    client: Client, world: World, job: Json
+) -> None:
+    world.clock.advance(3600)
+    record(world, covering(job, FIRED + 5 * MINUTE, FIRED + 55 * MINUTE, None))
+    path = f"/jobs/{job['job_id']}"
+    assert client.patch(path, {"schedule": "every 10m"}, job["revision"]).status == 200
+    assert sums(client) == ([{"skipped": 10_000}, {}], False)
+
+
+def test_a_fixed_delay_that_ran_more_often_than_is_read_is_incomplete(
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = client.post("/jobs", BODY | {"name": "after", "schedule": "every 1m after finish"}).json
+    for minutes in range(1, 31):
+        ran(world, made, minutes)
+    world.clock.advance(1860)
+    monkeypatch.setattr(summing, "PAGE", 7)
+    assert sums(client) == ([{"succeeded": 30}], True)
+    monkeypatch.setattr(summing, "MOST_OF_A_SPAN", 14)
+    assert sums(client) == ([{"succeeded": 14}], False)
+
+
+def test_runs_whose_end_is_not_read_leave_the_sums_incomplete(
+    client: Client, world: World, job: Json, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags = (("team", "billing"),)
+    keys = [RunKey(OWNER, job["job_id"], RunKind.MANUAL, FIRED + MINUTE, each) for each in "abc"]
+    record(world, *(result(key=key, status=RunStatus.RETRYING, tags=tags) for key in keys))
+    for key in keys:
+        put(world, make_run(job["job_id"], FIRED, key=key, status=RunStatus.DEAD))
+    world.clock.advance(120)
+    by_tag = client.get("/runs/summary", group="tag", **{"from": AT}).json["buckets"]
+    assert [(each["key"], each["counts"]["dead"]) for each in by_tag] == [("team:billing", 3)]
+    monkeypatch.setattr(summing, "MOST_ROWS", 2)
+    assert sums(client) == ([{"dead": 2, "retrying": 1}], False)

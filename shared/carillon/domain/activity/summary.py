@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from carillon.domain.activity.results import Result
 from carillon.domain.run import NO_RUNS, RunKey, RunKind, RunStatus
+from carillon.domain.wheel.catch_up import COUNT_LIMIT
 
 PENDING = "pending"
 """Of a run that is under way, and of an occurrence without evidence that has been due for a short
@@ -28,13 +29,15 @@ OUTCOMES = (
     PENDING,
     UNKNOWN,
 )
-_UNCOUNTED = NO_RUNS | {RunKind.CALLBACK}
+UNCOUNTED = NO_RUNS | {RunKind.CALLBACK}
+"""Kinds of which no run counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The occurrences of a job that its schedule made due in the span, as far as it is known: from
-    `since` on. `spread` is added to each. `is_read`: what evidence there is was read."""
+    """The occurrences of a job that its schedule made due in the span, as far as it is known: after
+    `since`, where its generation begins, before the span or in it. `spread` is added to each.
+    `is_read`: what evidence there is was read."""
 
     job_id: str
     job_name: str
@@ -106,9 +109,9 @@ class Evidence:
             and ((found := self.of(owner, due.job_id, fire_at)) is None or not found.is_final)
         ]
 
-    def unfinished(self) -> list[RunKey]:
-        """The runs of which the last known attempt was not their last."""
-        return [result.key for result in self._runs.values() if not result.is_final]
+    def unfinished(self) -> list[Result]:
+        """Of the runs of which the last known attempt was not their last, that attempt."""
+        return [result for result in self._runs.values() if not result.is_final]
 
     def counted(
         self, owner: str, dues: Iterable[Due], from_at: datetime, until_at: datetime, now: datetime
@@ -120,16 +123,31 @@ class Evidence:
             if not from_at <= key.fire_at < until_at:
                 continue
             is_alone = self.of(owner, key.job_id, key.fire_at) is None
-            if key.kind not in _UNCOUNTED or (key.kind is RunKind.WATCH and is_alone):
+            if key.kind not in UNCOUNTED or (key.kind is RunKind.WATCH and is_alone):
                 yield _of(result)
-        for job_id, covering in self._covering.items():
-            for row in covering:
-                known = by_job.get(job_id)
-                is_single = known is not None and (row.covers_from or row.key.fire_at) > known.since
-                if from_at <= row.key.fire_at < until_at and not is_single:
-                    yield _of(row, row.covers_count or 1)
+        for row in self._covers_of_old(by_job, from_at, until_at):
+            is_unknown = row.covers_from is not None and row.covers_count is None
+            yield _of(row, COUNT_LIMIT if is_unknown else row.covers_count or 1)
         for due in by_job.values():
             yield from self._of_due(owner, due, now)
+
+    def are_covers_counted(
+        self, dues: Iterable[Due], from_at: datetime, until_at: datetime
+    ) -> bool:
+        """False where more were skipped at once than are counted: they count as `COUNT_LIMIT`."""
+        covers = self._covers_of_old({due.job_id: due for due in dues}, from_at, until_at)
+        return all(row.covers_from is None or row.covers_count is not None for row in covers)
+
+    def _covers_of_old(
+        self, by_job: Mapping[str, Due], from_at: datetime, until_at: datetime
+    ) -> Iterator[Result]:
+        """The covers in the span whose occurrences are not among those due."""
+        for job_id, covering in self._covering.items():
+            known = by_job.get(job_id)
+            for row in covering:
+                is_single = known is not None and (row.covers_from or row.key.fire_at) > known.since
+                if from_at <= row.key.fire_at < until_at and not is_single:
+                    yield row
 
     def _of_due(self, owner: str, due: Due, now: datetime) -> Iterator[Counted]:
         """The occurrences of which no run is known."""
