@@ -69,15 +69,27 @@ export const jsonText = {
 /** What the API gets: all that is set. @param {Draft} draft */
 export const bodyOf = (draft) => ({ ...draft });
 
-/** The members of a change: those that differ from the job's, null where one is gone. @param {Draft} draft @param {import("../types.d.ts").Job} job */
-export function changesOf(draft, job) {
-  /** @type {Draft} */
-  const before = { name: job.name, ...settingsOf(job) };
-  const names = [...new Set([...Object.keys(before), ...Object.keys(draft)])];
+/** Members that a change replaces, and those that it merges while they keep their type. */
+const WHOLE = new Set(["payload", "schedule"]);
+const TARGET = new Set(["target", "on_success", "on_failure"]);
+
+/** @param {unknown} value @returns {value is Draft} */
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** What makes `after` of `before` (RFC 7396): the members that differ, null for those that are gone. @param {Draft} before @param {Draft} after @param {boolean} [isJob] @returns {Draft} */
+function patchOf(before, after, isJob = false) {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   return Object.fromEntries(
-    names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(draft[name])).map((name) => [name, draft[name] ?? null]),
+    names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name])).map((name) => {
+      const [old, own] = [before[name], after[name]];
+      const isMerged = isObject(old) && isObject(own) && !(isJob && (WHOLE.has(name) || (TARGET.has(name) && old.type !== own.type)));
+      return [name, isMerged ? patchOf(old, own) : own ?? null];
+    }),
   );
 }
+
+/** The members of a change of a job. @param {Draft} draft @param {import("../types.d.ts").Job} job */
+export const changesOf = (draft, job) => patchOf({ name: job.name, ...settingsOf(job) }, draft, true);
 
 const OF_SCHEDULE = ["schedule", "timezone", "start_at", "end_at", "max_runs", "except", "dst", "window", "calendar"];
 
