@@ -56,15 +56,26 @@ export function useLoad(ask, deps, { every = 0 } = {}) {
     data.current = null;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
+    // A page that is opened behind others has something to show when it is looked at.
+    let isFirst = true;
     const turn = async () => {
-      if (!document.hidden) await again();
+      if (isFirst || !document.hidden) await again();
+      isFirst = false;
       if (over || !pace.current) return;
+      clearTimeout(timer);
       const isIdle = document.hidden || Date.now() - touchedAt > IDLE_AFTER;
       timer = setTimeout(turn, 1000 * (isIdle ? Math.max(pace.current, IDLE_SECONDS) : pace.current));
     };
+    const seen = () => {
+      if (document.hidden || !pace.current) return;
+      clearTimeout(timer);
+      void turn();
+    };
+    document.addEventListener("visibilitychange", seen);
     void turn();
     return () => {
       over = true;
+      document.removeEventListener("visibilitychange", seen);
       clearTimeout(timer);
       controller.current?.abort();
     };
