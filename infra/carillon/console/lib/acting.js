@@ -6,6 +6,10 @@ import { html } from "./html.js";
 
 /** @typedef {{ job_id: string, name: string, state?: string, managed_by?: string | null }} Named */
 
+/** The words for the number done, none where nothing was: its problem has been told. @param {string} verb @param {Named[]} jobs */
+const done = (verb, jobs) => (/** @type {number} */ count) =>
+  count && `${verb} ${jobs.length === 1 ? jobs[0]?.name : `${count} job${count === 1 ? "" : "s"}`}`;
+
 const AT_A_TIME = 4;
 const DURATIONS = [["", "until somebody resumes it"], ["1", "for an hour"], ["8", "for 8 hours"], ["24", "for a day"], ["168", "for a week"]];
 
@@ -80,17 +84,17 @@ export async function pause(jobs, all, title = `Pause ${namesOf(jobs)}`) {
 
 /** @param {Named[]} jobs @param {object} body @param {((body: object) => Promise<number>)} [all] */
 async function pauseWith(jobs, body, all) {
-  const done = await attempt(
-    (/** @type {number} */ count) => (count === 1 && jobs.length === 1 ? `Paused ${jobs[0]?.name}` : `Paused ${count} jobs`),
+  const count = await attempt(
+    done("Paused", jobs),
     () => (all ? all(body) : toEach(jobs, ({ job_id }) => api.post("/jobs/{job_id}/pause", { job_id }, body))),
   );
-  return done !== undefined;
+  return count !== undefined;
 }
 
 /** @param {Named[]} jobs */
 export async function resume(jobs) {
   const act = () => toEach(jobs, ({ job_id }) => api.post("/jobs/{job_id}/resume", { job_id }));
-  return (await attempt((/** @type {number} */ count) => (jobs.length === 1 ? `Resumed ${jobs[0]?.name}` : `Resumed ${count} jobs`), act)) !== undefined;
+  return (await attempt(done("Resumed", jobs), act)) !== undefined;
 }
 
 /** Ask for a payload, and run it now. @param {Named} job */
@@ -119,7 +123,7 @@ export async function remove(jobs) {
   });
   if (!isSure) return false;
   const act = () => toEach(jobs, ({ job_id }) => api.delete("/jobs/{job_id}", { job_id }));
-  return (await attempt((/** @type {number} */ count) => (count === 1 && jobs.length === 1 ? `Deleted ${jobs[0]?.name}` : `Deleted ${count} jobs`), act)) !== undefined;
+  return (await attempt(done("Deleted", jobs), act)) !== undefined;
 }
 
 /** @param {Named[]} jobs */
@@ -131,5 +135,5 @@ export async function tag(jobs) {
   if (!given?.key) return false;
   const tags = { [given.key]: given.value ?? "" };
   const act = () => patchAll(jobs.map(({ job_id }) => ({ job_id, patch: { tags } })));
-  return (await attempt((/** @type {number} */ count) => `Tagged ${count === 1 ? jobs[0]?.name : `${count} jobs`}`, act)) !== undefined;
+  return (await attempt(done("Tagged", jobs), act)) !== undefined;
 }

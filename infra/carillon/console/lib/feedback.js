@@ -27,14 +27,15 @@ export function tell(words, detail = "", isBad = false) {
 }
 
 /**
- * Do it, and tell its end: `done` (or what it makes of the answer), or the problem. The answer, or undefined.
+ * Do it, and tell its end: `done` (or what it makes of the answer), or the problem. The answer, or undefined. Nothing is told without words.
  * @template T
- * @param {string | ((answer: T) => string)} done @param {() => Promise<T>} act @returns {Promise<T | undefined>}
+ * @param {string | ((answer: T) => string | 0 | undefined)} done @param {() => Promise<T>} act @returns {Promise<T | undefined>}
  */
 export async function attempt(done, act) {
   try {
     const answer = await act();
-    tell(typeof done === "string" ? done : done(answer));
+    const words = typeof done === "string" ? done : done(answer);
+    if (words) tell(words);
     return answer;
   } catch (error) {
     const { title, message, detail, errors = [] } = /** @type {any} */ (error);

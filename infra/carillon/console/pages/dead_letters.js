@@ -51,7 +51,7 @@ export default function DeadLetters({ query }) {
   /** @param {Letter[]} letters */
   const redrive = async (letters) => {
     const act = () => toEach(letters, ({ run_id }) => api.post("/dead-letters/{run_id}/redrive", { run_id }));
-    await attempt((count) => (letters.length === 1 && count ? "Redriven: it starts in a moment" : `Redriven ${count} runs`), act);
+    await attempt((count) => count && (letters.length === 1 ? "Redriven: it starts in a moment" : `Redriven ${count} run${count === 1 ? "" : "s"}`), act);
     await renew();
   };
   /** @param {Letter[]} letters */
@@ -59,7 +59,7 @@ export default function DeadLetters({ query }) {
     const title = letters.length === 1 ? "Discard this dead letter?" : `Discard ${letters.length} dead letters?`;
     const body = html`<p>They leave this list for good; their jobs' histories keep them.</p>`;
     if (!(await confirm({ title, body, yes: "Discard", isDangerous: true }))) return;
-    await attempt((count) => `Discarded ${count}`, () => toEach(letters, ({ run_id }) => api.delete("/dead-letters/{run_id}", { run_id })));
+    await attempt((count) => count && `Discarded ${count}`, () => toEach(letters, ({ run_id }) => api.delete("/dead-letters/{run_id}", { run_id })));
     await renew();
   };
   /** @param {"redrive" | "discard"} kind */

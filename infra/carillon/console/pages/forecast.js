@@ -201,7 +201,7 @@ function Who({ at, close, again }) {
     if (!given) return;
     setShare(0);
     await attempt(
-      (done) => `Spread ${number(done)} job${done === 1 ? "" : "s"} over ${given.window}`,
+      (done) => done && `Spread ${number(done)} job${done === 1 ? "" : "s"} over ${given.window}`,
       () => patchAll(chosen.map(({ job_id }) => ({ job_id, patch: { window: given.window } })), (done) => setShare(done / chosen.length)),
     );
     setShare(null);
