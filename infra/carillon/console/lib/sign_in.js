@@ -35,10 +35,24 @@ async function leave({ authorization_endpoint, client_id }) {
   return new Promise(() => {});
 }
 
+/** What a sign-in failed by; `status` is 0 where nobody has answered. */
+class Failure extends Error {
+  /** @param {number} status */
+  constructor(status) {
+    super(status ? `the sign-in was refused (${status})` : "the issuer does not answer");
+    this.status = status;
+    this.title = "Not signed in again";
+    this.detail = `${this.message}: try again`;
+  }
+}
+
 /** @param {Issuer} from @param {Record<string, string>} grant */
 async function tokens({ token_endpoint, client_id }, grant) {
-  const answer = await fetch(token_endpoint, { method: "POST", body: new URLSearchParams({ client_id, ...grant }) });
-  if (!answer.ok) throw new Error(`the sign-in was refused (${answer.status})`);
+  const body = new URLSearchParams({ client_id, ...grant });
+  const answer = await fetch(token_endpoint, { method: "POST", body }).catch(() => {
+    throw new Failure(0);
+  });
+  if (!answer.ok) throw new Failure(answer.status);
   return answer.json();
 }
 
@@ -59,7 +73,9 @@ export async function signedIn(api) {
     try {
       held = { ...held, ...(await tokens(from, { grant_type: "refresh_token", refresh_token: held.refresh_token })) };
       return true;
-    } catch {
+    } catch (error) {
+      // Whoever leaves loses what is being written: only where the issuer says that it is over.
+      if (error instanceof Failure && ![400, 401].includes(error.status)) throw error;
       return leave(from);
     }
   };
