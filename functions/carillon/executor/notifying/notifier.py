@@ -9,7 +9,7 @@ from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.notifying.notice import first_notice
 from carillon.domain.notifying.notification import MOST_NOTIFICATIONS, OCCURRING, Notification, Told
-from carillon.domain.notifying.window import Noted, Quiet, Window, after_event
+from carillon.domain.notifying.window import MOST_NOTED, Noted, Quiet, Window, after_event
 from carillon.domain.run import RunKey, RunKind
 from carillon.errors import StoreUnavailableError
 from carillon.services.notices import Notices
@@ -19,7 +19,8 @@ KEPT_FOR = timedelta(seconds=10)
 """An owner's notifications are read this often at most, and only when there is something to
 tell."""
 _MOST_OWNERS = 1_000
-_ROUNDS = 8
+_ROUNDS = MOST_NOTED + 4
+"""So many others may note something in the same window meanwhile."""
 _TOLD = {each.value: each for each in OCCURRING}
 
 
@@ -60,11 +61,16 @@ class Notifier:
         if told is None or event.data.get("kind") == RunKind.NOTICE.value:
             return
         try:
-            for each in self._of(job.owner):
-                if told in each.on and each.is_about(job.spec.name, job.spec.tags):
-                    self._tell(each, _noted(told, event))
+            notifications = self._of(job.owner)
         except Exception as error:
             self._on_error(error)
+            return
+        for each in notifications:
+            try:
+                if told in each.on and each.is_about(job.spec.name, job.spec.tags):
+                    self._tell(each, _noted(told, event))
+            except Exception as error:  # the owner's others are told all the same
+                self._on_error(error)
 
     def _of(self, owner: str) -> tuple[Notification, ...]:
         now = self._clock.now()
@@ -89,7 +95,7 @@ class Notifier:
                 if window is not None:
                     self._send_first(window)
                 return
-            if self._windows.put(after, None if window is None else window.revision):
+            if self._put(notification, after, window):
                 if window is None or after.last_delivery != window.last_delivery:
                     self._send_first(after)
                 elif after.until != window.until:
@@ -100,16 +106,27 @@ class Notifier:
     def _window(self, notification: Notification, now: datetime) -> Window | None:
         """The window as it is; one that is quiet changes in nothing that matters here, so that it
         is read once."""
-        key = (notification.owner, notification.name, notification.created_at)
-        kept = self._open.get(key)
+        kept = self._open.get(_place(notification))
         if kept is not None and now < min(kept.quiet_until, kept.until):
             return kept
         window = self._windows.get(notification.owner, notification.name)
-        if window is not None and window.is_open:
-            if len(self._open) >= _MOST_OWNERS:
-                self._open.clear()
-            self._open[key] = window
+        self._keep(notification, window)
         return window
+
+    def _put(self, notification: Notification, after: Window, before: Window | None) -> bool:
+        """Put the window over the one that was read; where that is not the stored one any more, it
+        is to be read again."""
+        is_put = self._windows.put(after, None if before is None else before.revision)
+        self._keep(notification, after if is_put else None)
+        return is_put
+
+    def _keep(self, notification: Notification, window: Window | None) -> None:
+        if window is None or not window.is_open:
+            self._open.pop(_place(notification), None)
+            return
+        if len(self._open) >= _MOST_OWNERS:
+            self._open.clear()
+        self._open[_place(notification)] = window
 
     def _send_first(self, window: Window) -> None:
         """Send the first message and the order of the window's end; a repetition sends the same."""
@@ -130,6 +147,10 @@ def send_end(queue: LaneQueue, window: Window, settle: timedelta, now: datetime)
 
 def delay_seconds(message: Message, now: datetime) -> float:
     return max(0.0, min(LONGEST_DELAY_SECONDS, (message.due_at - now).total_seconds()))
+
+
+def _place(notification: Notification) -> tuple[str, str, datetime]:
+    return notification.owner, notification.name, notification.created_at
 
 
 def _noted(told: Told, event: Event) -> Noted:

@@ -1,0 +1,99 @@
+"""Notifications over failures and beside others: pauses, processes, a queue that fails once."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from carillon.domain.events import EventType
+from carillon.domain.execution.callbacks import job_event
+from carillon.domain.job import Job
+from carillon.domain.notifying.notification import Told
+from carillon.domain.policies import RetryPolicy
+from carillon.domain.run import RunError, RunKind
+from carillon.errors import QueueUnavailableError
+from carillon.executor.router import Router
+from carillon.executor.targets import Call, Failure, Outcome, Success
+from tests.support.notification_kit import is_delivery, notify, said
+from tests.support.world import OWNER, World
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+ONCE = RetryPolicy(max_attempts=1)
+
+
+@pytest.fixture
+def world() -> World:
+    return World(NOON, segments=1)
+
+
+def fail(world: World, seconds: float = 0, *, timed_out: bool = False) -> None:
+    """Every call of a job lasts so long and fails."""
+
+    def behave(call: Call) -> Outcome:
+        if is_delivery(call.run_id):
+            return Success("done")
+        world.clock.advance(seconds)
+        return Failure(RunError("http_503", "down"), timed_out=timed_out)
+
+    world.targets.behave = behave
+
+
+def refuse(world: World, monkeypatch: pytest.MonkeyPatch, kind: RunKind) -> list[Any]:
+    """The queue takes no message of this kind, until the list that is answered has one."""
+    refused: list[Any] = []
+    sent = world.queue.send
+
+    def send(messages: Any, delays: Any, until: Any = None) -> None:
+        if not refused and any(x.key.kind is kind for x in messages):
+            refused.extend(messages)
+            raise QueueUnavailableError("the queue takes nothing")
+        sent(messages, delays, until)
+
+    monkeypatch.setattr(world.queue, "send", send)
+    return refused
+
+
+def test_each_of_several_pauses_in_a_window_is_in_its_digest(world: World) -> None:
+    notify(world)
+    for name in ("import", "export", "report"):
+        world.create(name, "every 5m", retry=ONCE, pause_after_failures=2)
+    fail(world)
+    world.run_until(NOON + 30 * MINUTE)
+    assert said(world)[1]["counts"] == {"job.paused": 3, "run.dead": 5}
+
+
+def test_two_processes_note_pauses_in_one_window(world: World) -> None:
+    notify(world, on=(Told.JOB_PAUSED,))
+    listeners = [world.executor_ports.notifying().notifier for _ in range(2)]
+    jobs: list[Job] = [world.create(f"job {number}", "every 1d") for number in range(7)]
+    for number, job in enumerate(jobs):
+        event = job_event(EventType.JOB_PAUSED, job, world.clock.now())
+        listeners[number % 2].heard(job, event)
+    world.run_until(NOON + 30 * MINUTE)
+    assert said(world)[1]["counts"] == {"job.paused": 6}
+
+
+def test_a_fault_of_one_notification_deprives_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notify(world, "a")
+    notify(world, "b")
+    world.create("import", "every 5m", retry=ONCE)
+    fail(world)
+    refuse(world, monkeypatch, RunKind.NOTICE)
+    world.run_until(NOON + 6 * MINUTE)
+    assert (len(said(world, "a")), len(said(world, "b"))) == (0, 1)
+
+
+def test_a_slow_job_is_told(world: World) -> None:
+    notify(world, on=(Told.JOB_SLOWED,))
+    job = world.create("import", "every 10s", timeout_seconds=5, retry=ONCE)
+    fail(world, 5, timed_out=True)
+    world.run_until(NOON + MINUTE)
+    (body,) = said(world)
+    assert body["event"]["type"] == "job.slowed"
+    assert body["event"]["job_id"] == job.job_id
+    stored = world.jobs.get(OWNER, job.job_id)
+    assert stored is not None
+    assert stored.slow is not None
