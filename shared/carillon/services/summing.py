@@ -174,9 +174,11 @@ class Summing:
 
 def _wanted(job: Job, unresolved: Sequence[datetime], span: _Span) -> _Wanted | None:
     """None where the feed has shown all there is. The span is that in which it is not known when
-    the job was due: before its present generation, or, without a schedule, all of it."""
+    the job was due: before its present generation, or all of it without a schedule, and with a
+    calendar, which may have had other days."""
     from_at, until_at = span
-    until_at = min(until_at, job.generation.from_at) if is_by_schedule(job) else until_at
+    if is_by_schedule(job) and job.spec.calendar is None:
+        until_at = min(until_at, job.generation.from_at)
     if from_at <= until_at:
         return _Wanted(job, unresolved, (from_at, until_at))
     return _Wanted(job, unresolved, None) if unresolved else None

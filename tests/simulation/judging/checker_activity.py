@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from carillon.audit.evidence import Violation
 from carillon.domain.run import NO_RUNS, Run, RunKind, RunStatus
@@ -10,6 +10,8 @@ from tests.simulation.judging.known import Known
 
 _ORDINARY = frozenset({RunKind.SCHEDULED, RunKind.AFTER, RunKind.CALLBACK})
 _Attempt = tuple[str, int]
+_TOLD_WITHIN = timedelta(seconds=10)
+"""A report is followed by a message that comes after it."""
 
 
 def in_the_feed(known: Known) -> Iterator[Violation]:
@@ -28,13 +30,14 @@ def in_the_feed(known: Known) -> Iterator[Violation]:
             wanted |= ends
             for attempt, status in ends.items():
                 is_lost = attempt in known.evidence.activity_lost
-                # The executor that tells of a later run may have yet to come.
-                is_lost = is_lost or row.key.fire_at > known.evidence.until
+                # The executor that tells of it may have yet to come.
+                told_by = max(row.key.fire_at, row.updated_at + _TOLD_WITHIN)
+                is_lost = is_lost or told_by > known.evidence.until
                 if _deviates(row, attempt, status) and not is_lost and attempt not in shown:
                     text = f"attempt {attempt[1]} of {attempt[0]} is {status}, and not in the feed"
                     yield Violation("feed", row.key.job_id, text, row.key.fire_at)
     for each, status in shown.items():
-        if wanted.get(each) is not status:
+        if wanted.get(each) is not status and each not in known.evidence.activity_lost:
             text = f"the feed has {each} as {status}, its row as {wanted.get(each)}"
             yield Violation("feed", each[0].partition("_")[0], text)
 

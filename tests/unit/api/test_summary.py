@@ -60,6 +60,17 @@ def test_successes_are_counted_from_the_history_where_the_feed_has_none(
     assert sums(client) == ([{"succeeded": 11}, {"pending": 1}], True)
 
 
+def test_a_day_that_is_closed_later_takes_no_success_away(client: Client, world: World) -> None:
+    client.put("/calendars/holidays", {"dates": []})
+    body = BODY | {"name": "by calendar", "schedule": "every 5m", "calendar": {"name": "holidays"}}
+    job = client.post("/jobs", body).json
+    ran(world, job, 5)
+    world.clock.advance(300)
+    assert sums(client)[0] == [{"succeeded": 1}]
+    client.put("/calendars/holidays", {"dates": ["2026-03-01"]})
+    assert sums(client) == ([{"succeeded": 1}], True)
+
+
 def test_successes_are_counted_from_the_feed(client: Client, world: World, job: Json) -> None:
     fired = [FIRED + minutes * MINUTE for minutes in range(5, 60, 5)]
     keys = [RunKey(OWNER, job["job_id"], RunKind.SCHEDULED, at) for at in fired]
