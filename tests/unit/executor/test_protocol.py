@@ -326,3 +326,17 @@ def test_what_a_message_stands_for_is_recorded_though_another_one_ran_in_its_pla
     assert world.handle(replace(message, missed=missed, slot_key="")).handled is Handled.REPEATED
     (row,) = [run for run in world.history(job) if run.key.kind is RunKind.MISSED]
     assert (row.covers_from, row.key.fire_at) == (NOON + MINUTE, NOON + 4 * MINUTE)
+
+
+def test_the_end_of_a_run_whose_job_is_gone_is_told_without_its_name(
+    world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = world.due(job)
+    world.targets.behave = lambda call: Failure(RunError("fail", "no", permanent=True))
+    world.handle(message)
+    world.gathered._held.clear()  # the executor dies before it tells of it
+    monkeypatch.setattr(world.jobs, "get", lambda owner, job_id: None)
+    assert world.handle(message).handled is Handled.REPEATED
+    world.gathered.flush()
+    (told,) = [result for record in world.activity.all() for result in record.results]
+    assert (told.key, told.status, told.job_name) == (message.key, RunStatus.DEAD, "")

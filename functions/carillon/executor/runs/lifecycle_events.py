@@ -62,7 +62,7 @@ class LifecycleEvents:
             self._tell(job, ended(run, job))
 
     def buried(self, run: Run) -> None:
-        """The run was given up, and its job could not be read."""
+        """The run has ended, and its job cannot be read, or is gone."""
         self._activity.add(results_of(run, None))
 
     def missed(self, row: Run, job: Job) -> None:

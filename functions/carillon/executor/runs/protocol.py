@@ -167,6 +167,8 @@ class RunProtocol:
                     found = self._ports.job_of(message)
                     context = None if found is None else self._context(message, found, None)
                 completes = context is not None and self._follow_up.again(run, context)
+                if context is None:
+                    self._ports.lifecycle.buried(run)
                 if isinstance(completes, Defer):
                     return defer(self._ports, message, completes.at, completes.reason)
                 reason = f"the run is {run.status.value}"
