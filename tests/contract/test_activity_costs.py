@@ -1,9 +1,10 @@
 """The activity feed's write units, counted at the client."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
+from string import ascii_letters
 
 import pytest
 
@@ -11,7 +12,7 @@ from carillon.clock import ManualClock, SeededEntropy
 from carillon.domain.activity.results import Result
 from carillon.domain.run import RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import job_id_of
-from carillon.services.activity import ActivityWriter
+from carillon.services.activity import Activity, ActivityWriter
 from carillon.stores.dynamo import open_stores
 from tests.contract.kit import moto_kit
 from tests.contract.samples import FIRE_AT, NOW
@@ -21,45 +22,83 @@ RUNS = 3_000
 BATCH = 10
 DEVIATE = 0.03
 MOST_UNITS = 0.1
+Tags = tuple[tuple[str, str], ...]
+LONG_NAME = " of the northern region, by the hour"
 
 
-def batches(owners: int) -> Iterator[list[Result]]:
-    """Batches as full ones come, of jobs with names and tags of an ordinary length."""
-    chance = Random(3)
+@dataclass(frozen=True)
+class Load:
+    """`tags` of each job beside two ordinary ones, all of `letters` that repeat nothing."""
+
+    owners: int = 1
+    deviate: float = DEVIATE
+    suffix: str = ""
+    tags: int = 0
+    letters: int = 0
+
+
+def batches(load: Load) -> Iterator[list[Result]]:
+    """Batches as full ones come."""
+    chance, owners = Random(3), load.owners
     for batch in range(RUNS // BATCH):
         results = []
         for place in range(BATCH):
             number = batch * BATCH + place
             owner = f"user/9f4c1c1e-6d3a-4b52-8f5e-{number % owners:012d}"
-            name = f"sync invoices of customer {number % 800}"
+            name = f"sync invoices of customer {number % 800}{load.suffix}"
             fire_at = FIRE_AT + timedelta(seconds=batch)
             key = RunKey(owner, job_id_of(owner, name), RunKind.SCHEDULED, fire_at)
             lag, took = round(chance.uniform(0, 0.3), 3), round(chance.uniform(0.1, 4), 3)
-            tags = (("env", "production"), ("team", chance.choice(["billing", "ops", "web"])))
+            tags: Tags = (("env", "production"), ("team", chance.choice(["billing", "ops", "web"])))
+            words = ("".join(chance.choices(ascii_letters, k=load.letters)) for _ in range(20))
+            tags += tuple((f"tag-{place}", next(words)) for place in range(load.tags))
             at = fire_at + timedelta(seconds=lag + took)
             result = Result(key, RunStatus.SUCCEEDED, 1, at, name, tags, lag, took)
-            if chance.random() < DEVIATE:
+            if chance.random() < load.deviate:
                 result = replace(result, status=RunStatus.RETRYING, error_kind="http_503")
             results.append(result)
         yield results
 
 
-@pytest.mark.parametrize(("owners", "least"), [(1, 0.09), (1_000, 0.02)])
-def test_the_feed_costs_at_most_a_tenth_of_a_unit_a_run(
-    owners: int, least: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def meter(monkeypatch: pytest.MonkeyPatch) -> ClientMeter:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    meter = ClientMeter()
+    return ClientMeter()
+
+
+@pytest.mark.parametrize(
+    ("load", "least", "most"),
+    [
+        (Load(), 0.09, MOST_UNITS),
+        (Load(owners=1_000), 0.02, MOST_UNITS),
+        # Rows of ten would be two units: deviations are told, and successes counted.
+        (Load(suffix=LONG_NAME, tags=2, letters=30), 0.02, MOST_UNITS),
+        (Load(suffix=LONG_NAME, tags=2, letters=30, owners=1_000), 0.02, MOST_UNITS),
+        (Load(deviate=0, tags=18, letters=256), 0, 0),
+        # Such a deviation alone is 4 units of tags, beside the 2 and more of its run.
+        (Load(tags=18, letters=256), 0.09, 0.15),
+    ],
+)
+def test_the_feed_costs_at_most_a_tenth_of_a_unit_a_run(
+    load: Load, least: float, most: float, meter: ClientMeter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with moto_kit() as kit:
         assert kit.settings is not None
         meter.attach(monkeypatch)
         clock, entropy = ManualClock(NOW), SeededEntropy(1)
         stores = open_stores(kit.settings, clock)
         writer = ActivityWriter(stores.activity, clock, entropy, timedelta(days=7))
-        for results in batches(owners):
+        deviations = set()
+        for results in batches(load):
             assert writer.write(results) == []
+            deviations |= {each.identity for each in results if each.is_deviation}
         units = meter.writes["runs"] / RUNS
-    assert least <= units <= MOST_UNITS, units
-    assert max(meter.rows.values()) <= 1024
+        told, is_whole = Activity(stores.activity).all(
+            "user/9f4c1c1e-6d3a-4b52-8f5e-000000000000", NOW, NOW
+        )
+    assert least <= units <= most, units
+    assert is_whole
+    assert load.owners > 1 or deviations <= {each.identity for each in told}
+    assert load.letters or max(meter.rows.values()) <= 1024

@@ -1,14 +1,14 @@
 """The activity feed: what batches write to it, and how it is read."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from threading import Lock
 from typing import Protocol
 
 from carillon.clock import Clock, Entropy, ceil_second
-from carillon.domain.activity.results import Result, told, without_doubles
+from carillon.domain.activity.results import DENSE, Result, told, without_doubles
 from carillon.errors import InvalidFieldError, StoreUnavailableError
 from carillon.stores.activity import ActivityStore, Record
 from carillon.stores.cursors import decode_cursor, encode_cursor
@@ -35,7 +35,10 @@ class ActivitySink(Protocol):
 
 class ActivityWriter:
     """Writes what a batch has ended: one record for each owner with a deviation in it, or with
-    `DENSE` results."""
+    `DENSE` results.
+
+    Successes are in it only while it takes no more than one write unit for each `DENSE` results:
+    with long names or tags deviations are told alone, and successes only counted."""
 
     def __init__(
         self, store: ActivityStore, clock: Clock, entropy: Entropy, lifetime: timedelta
@@ -56,8 +59,12 @@ class ActivityWriter:
             now = self._clock.now()
             expires_at = ceil_second(now + self._lifetime)
             at, batch_id = now.replace(microsecond=0), self._entropy.new_id(now)
+            record = Record(owner, at, batch_id, batch, expires_at)
+            deviations = tuple(result for result in batch if result.is_deviation)
             try:
-                self._store.put(Record(owner, at, batch_id, batch, expires_at))
+                is_put = self._store.put(record, max(1, len(batch) // DENSE))
+                if not is_put and deviations:
+                    self._store.put(replace(record, results=deviations))
             except StoreUnavailableError:
                 lost += batch
         return lost

@@ -28,8 +28,9 @@ class Record:
 class ActivityStore(Protocol):
     """Records by owner and day, in UTC; raises StoreUnavailableError as every port (ports.py)."""
 
-    def put(self, record: Record) -> None:
-        """Store the record; one put twice is the same record."""
+    def put(self, record: Record, most_units: int | None = None) -> bool:
+        """Store the record, unless that takes more than `most_units` write units; True if it is
+        stored. One put twice is the same record. Where rows cost nothing none is too large."""
         ...
 
     def read(

@@ -19,6 +19,7 @@ from carillon.domain.activity.results import Result
 from carillon.domain.run import RunKey, RunKind, RunStatus
 from carillon.schedules.base import EPOCH
 from carillon.stores.activity import Record
+from carillon.stores.dynamo.attributes import item_size
 from carillon.stores.dynamo.models import ActivityRow
 from carillon.stores.dynamo.table import RawItem, Table
 
@@ -27,6 +28,8 @@ SHARDS = 8
 _EARLIEST, _LATEST = "!", "~"
 _MEMBERS = 14
 """Of a result in the body of an item."""
+_UNIT_BYTES = 1024
+"""Of a write unit."""
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -37,8 +40,11 @@ class DynamoActivityStore:
         self._table = table
         self._threads = ThreadPoolExecutor(2 * SHARDS, thread_name_prefix="feed")
 
-    def put(self, record: Record) -> None:
-        self._table.put(item_of(record))
+    def put(self, record: Record, most_units: int | None = None) -> bool:
+        item = item_of(record)
+        if most_units is not None and item_size(item) > most_units * _UNIT_BYTES:
+            return False
+        return self._table.put(item)
 
     def read(
         self, owner: str, day: datetime, limit: int, before: str = "", since: str = ""

@@ -15,10 +15,11 @@ class MemoryActivityStore:
         self._days: defaultdict[tuple[str, datetime], dict[str, Record]] = defaultdict(dict)
         self._lock = Lock()
 
-    def put(self, record: Record) -> None:
+    def put(self, record: Record, most_units: int | None = None) -> bool:
         day = record.recorded_at.replace(hour=0, minute=0, second=0)
         with self._lock:
             self._days[record.owner, day][record.position] = record
+        return True
 
     def read(
         self, owner: str, day: datetime, limit: int, before: str = "", since: str = ""
