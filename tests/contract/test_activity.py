@@ -58,19 +58,16 @@ def test_a_record_comes_back_whole(kit: Kit) -> None:
     record = a_record(owner, 5, whole, bare, exact, on_time, a_result(owner))
     kit.activity.put(record)
     kit.activity.put(record)  # the same again
-    assert list(kit.activity.read(owner, DAY, 10)) == [record]
+    assert list(kit.activity.read(owner, DAY)) == [record]
 
 
-def test_records_are_read_newest_first_in_parts(kit: Kit) -> None:
+def test_records_are_read_newest_first_and_go_on_anywhere(kit: Kit) -> None:
     owner = kit.new_owner()
-    records = put(kit, owner, *range(0, 3600, 157), 3599)
-    found: list[Record] = []
-    before = ""
-    while part := kit.activity.read(owner, DAY, 5, before):
-        assert len(part) <= 5
-        found += part
-        before = part[-1].position
-    assert found == records
+    records = put(kit, owner, *range(0, 36_000, 157), 35_999)  # more than a part of each shard
+    assert list(kit.activity.read(owner, DAY)) == records
+    for place in (0, 1, 117, len(records) - 1):
+        before = records[place].position
+        assert list(kit.activity.read(owner, DAY, before)) == records[place + 1 :]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +87,7 @@ def test_records_are_read_newest_first_in_parts(kit: Kit) -> None:
 def test_a_part_of_a_day(kit: Kit, before: str, since: str, expected: list[int]) -> None:
     owner = kit.new_owner()
     put(kit, owner, 0, 60, 600, 3599)
-    found = kit.activity.read(owner, DAY, 10, before, since)
+    found = kit.activity.read(owner, DAY, before, since)
     assert [int((record.recorded_at - DAY).total_seconds()) for record in found] == expected
 
 
@@ -98,6 +95,6 @@ def test_days_and_owners_are_apart(kit: Kit) -> None:
     owner, other = kit.new_owner(), kit.new_owner()
     (record,) = put(kit, owner, 86_399)
     put(kit, other, 10)
-    assert list(kit.activity.read(owner, DAY, 10)) == [record]
-    assert list(kit.activity.read(owner, DAY + timedelta(days=1), 10)) == []
-    assert list(kit.activity.read(owner, DAY - timedelta(days=1), 10)) == []
+    assert list(kit.activity.read(owner, DAY)) == [record]
+    assert list(kit.activity.read(owner, DAY + timedelta(days=1))) == []
+    assert list(kit.activity.read(owner, DAY - timedelta(days=1))) == []

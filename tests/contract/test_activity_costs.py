@@ -12,7 +12,8 @@ from carillon.clock import ManualClock, SeededEntropy
 from carillon.domain.activity.results import Result
 from carillon.domain.run import RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import job_id_of
-from carillon.services.activity import Activity, ActivityWriter
+from carillon.services.activity import MOST_RECORDS, Activity, ActivityFilter, ActivityWriter
+from carillon.stores.activity import Record
 from carillon.stores.dynamo import open_stores
 from tests.contract.kit import moto_kit
 from tests.contract.samples import FIRE_AT, NOW
@@ -102,3 +103,36 @@ def test_the_feed_costs_at_most_a_tenth_of_a_unit_a_run(
     assert is_whole
     assert load.owners > 1 or deviations <= {each.identity for each in told}
     assert load.letters or max(meter.rows.values()) <= 1024
+
+
+@pytest.mark.parametrize(
+    ("limit", "only", "most_records"),
+    [
+        (25, ActivityFilter(), 160),
+        (25, ActivityFilter(kinds=frozenset({"manual"})), 1.35 * MOST_RECORDS),
+    ],
+)
+def test_a_page_reads_hardly_more_of_the_feed_than_it_looks_at(
+    limit: int,
+    only: ActivityFilter,
+    most_records: float,
+    meter: ClientMeter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with moto_kit() as kit:
+        assert kit.settings is not None
+        meter.attach(monkeypatch)
+        stores = open_stores(kit.settings, ManualClock(NOW))
+        ids = SeededEntropy(1)
+        (batch, *_) = batches(Load())
+        owner, begin = batch[0].key.owner, NOW.replace(hour=0, minute=0)
+        for second in range(2_500):
+            at = begin + timedelta(seconds=second)
+            stores.activity.put(Record(owner, at, ids.new_id(at), tuple(batch[:1]), NOW))
+        size = max(meter.rows.values())
+        meter.clear()
+        Activity(stores.activity).read(owner, only, begin, begin + timedelta(hours=1), limit)
+    # Each request rounds up to half a unit.
+    rounded = 0.5 * meter.requests["Query"]
+    assert meter.reads["runs"] <= most_records * size / 8_192 + rounded, meter.reads
+    assert meter.requests["Query"] <= 64

@@ -1,6 +1,6 @@
 """The activity feed: what batches write to it, and how it is read."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -20,8 +20,6 @@ MOST_RECORDS = 2_000
 """Records that one page reads."""
 MOST_SUMMED = 10_000
 """Records that one summary reads."""
-_RECORDS = 50
-"""Records that are read at once of a day."""
 _DAY = timedelta(days=1)
 
 
@@ -140,7 +138,7 @@ class Activity:
         first, last_day, records = day, _day_of(from_at), 0
         while day >= last_day:
             since = f"{from_at:%H:%M:%S}" if day == last_day else ""
-            for record in self._records(owner, day, before, since):
+            for record in self._store.read(owner, day, before, since):
                 records += 1
                 chosen = filter(only.chooses, record.results)
                 found += sorted(chosen, key=lambda result: result.at, reverse=True)
@@ -158,21 +156,13 @@ class Activity:
         before, first = _behind(until_at), _day_of(from_at)
         while day >= first:
             since = f"{from_at:%H:%M:%S}" if day == first else ""
-            for record in self._records(owner, day, before, since):
+            for record in self._store.read(owner, day, before, since):
                 records += 1
                 if records > MOST_SUMMED:
                     return found, False
                 found += record.results
             day, before = day - _DAY, ""
         return found, True
-
-    def _records(self, owner: str, day: datetime, before: str, since: str) -> Iterator[Record]:
-        while True:
-            records = self._store.read(owner, day, _RECORDS, before, since)
-            yield from records
-            if len(records) < _RECORDS:
-                return
-            before = records[-1].position
 
 
 def _page(found: Sequence[Result], next_cursor: str | None) -> ActivityPage:

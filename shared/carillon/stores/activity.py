@@ -1,6 +1,6 @@
 """The port of the activity feed: what batches have recorded, by owner and time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -34,12 +34,11 @@ class ActivityStore(Protocol):
         ...
 
     def read(
-        self, owner: str, day: datetime, limit: int, before: str = "", since: str = ""
-    ) -> Sequence[Record]:
-        """At most `limit` records of the day that begins at `day`, newest first.
+        self, owner: str, day: datetime, before: str = "", since: str = ""
+    ) -> Iterator[Record]:
+        """The records of the day that begins at `day`, newest first, fetched as they are asked for.
 
         Their positions lie before `before` and are not less than `since`, where these are given.
-        Fewer than `limit` are all there are. Eventually consistent; results that cannot be read
-        are left out with their record.
+        Eventually consistent; results that cannot be read are left out with their record.
         """
         ...

@@ -8,10 +8,9 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime, time, timedelta
-from functools import partial
 from heapq import merge
-from itertools import islice
 from typing import Any
 
 from carillon.clock import ceil_second
@@ -21,11 +20,15 @@ from carillon.schedules.base import EPOCH
 from carillon.stores.activity import Record
 from carillon.stores.dynamo.attributes import item_size
 from carillon.stores.dynamo.models import ActivityRow
-from carillon.stores.dynamo.table import RawItem, Table
+from carillon.stores.dynamo.table import RawItem, Span, Table
 
 SHARDS = 8
 """Partitions that an owner's day is spread over: each takes 1,000 records a second."""
 _EARLIEST, _LATEST = "!", "~"
+_FIRST, _MOST = 8, 256
+"""Records of a shard that are read at once: at first, and at most."""
+_Part = tuple[list[RawItem], str | None]
+"""Items, and where the next ones begin."""
 _MEMBERS = 14
 """Of a result in the body of an item."""
 _UNIT_BYTES = 1024
@@ -47,31 +50,44 @@ class DynamoActivityStore:
         return self._table.put(item)
 
     def read(
-        self, owner: str, day: datetime, limit: int, before: str = "", since: str = ""
-    ) -> Sequence[Record]:
-        since = since or _EARLIEST
+        self, owner: str, day: datetime, before: str = "", since: str = ""
+    ) -> Iterator[Record]:
+        span = (since or _EARLIEST, _LATEST)
         before = min(before or _LATEST, _LATEST)  # DynamoDB refuses to begin outside of the span
-        if before < since:
-            return []
-        read = partial(self._shard, owner, day, limit, before, since)
-        shards = self._threads.map(read, range(SHARDS))
-        newest_first = merge(*shards, key=lambda record: record.position, reverse=True)
-        return list(islice(newest_first, limit))
+        if before < span[0]:
+            return iter(())
+        shards = [_Shard(self._table, owner, day, span, number) for number in range(SHARDS)]
+        begin = before if before < _LATEST else None
+        # The first parts side by side; of what each has fetched nothing is fetched again.
+        firsts = list(self._threads.map(lambda shard: shard.part(begin, _FIRST), shards))
+        records = [shard.records(first) for shard, first in zip(shards, firsts, strict=True)]
+        return merge(*records, key=lambda record: record.position, reverse=True)
 
-    def _shard(
-        self, owner: str, day: datetime, limit: int, before: str, since: str, shard: int
-    ) -> list[Record]:
-        partition, found = _partition(owner, day, shard), list[Record]()
-        span = (since, _LATEST)
-        after: str | None = before if before < _LATEST else None
-        while len(found) < limit:
-            items, after = self._table.query(
-                partition, after, limit - len(found), span=span, backwards=True
-            )
-            found += _readable(owner, day, items)
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """One of the partitions of a day, read in parts that grow: who wants few reads few, and who
+    wants many asks seldom."""
+
+    table: Table
+    owner: str
+    day: datetime
+    span: Span
+    number: int
+
+    def part(self, after: str | None, size: int) -> _Part:
+        partition = _partition(self.owner, self.day, self.number)
+        return self.table.query(partition, after, size, span=self.span, backwards=True)
+
+    def records(self, part: _Part) -> Iterator[Record]:
+        size = _FIRST
+        while True:
+            items, after = part
+            yield from _readable(self.owner, self.day, items)
             if after is None:
-                break
-        return found
+                return
+            size = min(2 * size, _MOST)
+            part = self.part(after, size)
 
 
 def item_of(record: Record) -> RawItem:

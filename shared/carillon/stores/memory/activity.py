@@ -1,7 +1,7 @@
 """The activity feed in a dict."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from threading import Lock
 
@@ -22,12 +22,12 @@ class MemoryActivityStore:
         return True
 
     def read(
-        self, owner: str, day: datetime, limit: int, before: str = "", since: str = ""
-    ) -> Sequence[Record]:
+        self, owner: str, day: datetime, before: str = "", since: str = ""
+    ) -> Iterator[Record]:
         with self._lock:
             found = self._days.get((owner, day), {})
             wanted = [at for at in found if at >= since and (not before or at < before)]
-            return [found[at] for at in sorted(wanted, reverse=True)[:limit]]
+            return iter([found[at] for at in sorted(wanted, reverse=True)])
 
     def all(self) -> list[Record]:
         """Every record, of all owners, by day and position."""
