@@ -57,7 +57,7 @@ class History:
 
     def latest(self, owner: str, job_id: str, count: int = 1) -> tuple[Run, ...]:
         """At most `count` of the job's runs, newest fire time first; may be a little behind."""
-        return self.page(owner, job_id, count).items
+        return self._runs.newest(owner, job_id, count)
 
     def latest_of(
         self, owner: str, job_ids: Iterable[str], count: int = 1

@@ -317,6 +317,10 @@ class RunStore(Protocol):
         """
         ...
 
+    def newest(self, owner: str, job_id: str, count: int) -> tuple[Run, ...]:
+        """As the first page of `list`, but no row more is read than `count`."""
+        ...
+
     def count(self, owner: str, attention: Attention, most: int) -> int:
         """The number of the owner's runs with this `Run.attention`, counted up to about `most`;
         eventually consistent."""

@@ -1,6 +1,6 @@
 """Jobs as lists show them: read from the index of an owner's jobs, with their newest runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
@@ -24,7 +24,9 @@ from carillon.services.history import History
 from carillon.stores.ports import JobFilter, JobStore, Page, VersionedRows
 
 RECENT = 10
-"""Rows of its history that are read of a job: half a read unit, as one is."""
+"""Rows of its history that are read of a job: half a read unit for each 4 KB."""
+_NEWEST = 2
+"""Rows that are read for a last run; more only where these are none of a run."""
 
 
 class View(StrEnum):
@@ -174,11 +176,20 @@ class SummaryService:
         ]
         recent: Mapping[str, tuple[Run, ...]] = {}
         if include:
-            recent = self._history.latest_of(owner, [job.job_id for job in shown], RECENT)
+            recent = self._recent(owner, [job.job_id for job in shown], include)
         items = [
             _form(job, recent.get(job.job_id), include, calendars, self._clock) for job in shown
         ]
         return JobSummaryPage(items=items, **rest_of(page))
+
+    def _recent(
+        self, owner: str, job_ids: Sequence[str], include: frozenset[Include]
+    ) -> Mapping[str, tuple[Run, ...]]:
+        if Include.RECENT_RUNS in include:
+            return self._history.latest_of(owner, job_ids, RECENT)
+        found = self._history.latest_of(owner, job_ids, _NEWEST)
+        hidden = [each for each, rows in found.items() if rows and last_run(rows) is None]
+        return found | self._history.latest_of(owner, hidden, RECENT) if hidden else found
 
     def of_id(self, owner: str, only: JobFilter) -> Page[Job] | None:
         """The page with the job of this id, if it is one of those; None where the beginning of a

@@ -107,6 +107,10 @@ class DynamoRunStore:
         runs, unreadable = readable(items, run_of, lambda item: item["run_key"]["S"])
         return Page(runs, None if last is None else encode_cursor(scope, last), unreadable)
 
+    def newest(self, owner: str, job_id: str, count: int) -> tuple[Run, ...]:
+        items, _ = self._table.query(job_key_of(owner, job_id), None, count)
+        return readable(items, run_of, lambda item: item["run_key"]["S"])[0]
+
     def count(self, owner: str, attention: Attention, most: int) -> int:
         return self._attention.count(_attention_owner(owner, attention), most)
 

@@ -120,6 +120,9 @@ class MemoryRunStore:
             )
         return _page(found, limit, scope, _sort_key)
 
+    def newest(self, owner: str, job_id: str, count: int) -> tuple[Run, ...]:
+        return self.list(owner, job_id, count).items
+
     def count(self, owner: str, attention: Attention, most: int) -> int:
         with self._lock:
             rows = (row for row in self._rows.values() if row.key.owner == owner)
