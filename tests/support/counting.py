@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock, get_ident
 from time import thread_time
@@ -93,10 +93,16 @@ class ClientMeter:
             self.own_cpu_seconds += thread_time() - began
 
     def _after(self, parsed: dict[str, Any], model: Any, context: Any = None, **_: object) -> None:
-        if model.name not in ("GetItem", "Query"):
+        if model.name not in ("GetItem", "Query", "BatchGetItem"):
             return
         began = thread_time()
         body = context["counted"]
+        if model.name == "BatchGetItem":
+            with self._lock:
+                for table, asked in body["RequestItems"].items():
+                    self._batch_read(_kind(table), asked, parsed["Responses"].get(table, []))
+                self.own_cpu_seconds += thread_time() - began
+            return
         items = parsed["Items"] if model.name == "Query" else [parsed.get("Item", {})]
         units = read_units(sum(map(item_size, items))) * (1 if body.get("ConsistentRead") else 0.5)
         with self._lock:
@@ -105,6 +111,16 @@ class ClientMeter:
             self.gets[kind] += model.name == "GetItem"
             self.amounts[Line.READS] += units
             self.own_cpu_seconds += thread_time() - began
+
+    def _batch_read(
+        self, kind: str, asked: Mapping[str, Any], items: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Each item is rounded by itself, and one that is not there is a unit, too."""
+        missing = len(asked["Keys"]) - len(items)
+        units = missing + sum(read_units(item_size(item)) for item in items)
+        units *= 1 if asked.get("ConsistentRead") else 0.5
+        self.reads[kind] += units
+        self.amounts[Line.READS] += units
 
     def _dynamodb(self, operation: str, body: Mapping[str, Any]) -> None:
         match operation:
@@ -119,7 +135,7 @@ class ClientMeter:
                             self._put(_kind(table), request["PutRequest"]["Item"])
                         else:
                             self._delete(_kind(table), request["DeleteRequest"]["Key"])
-            case "GetItem" | "Query":
+            case "GetItem" | "Query" | "BatchGetItem":
                 pass  # priced by what is answered
             case "CreateTable" | "DescribeTable" | "UpdateTimeToLive":
                 pass  # of the test that sets the stage

@@ -99,8 +99,8 @@ def result_of(run: Run, job_name: str = "", tags: tuple[tuple[str, str], ...] = 
 
 
 def told(results: Sequence[Result]) -> bool:
-    """True if one owner's results of a batch are written to the feed; of these successes only as far
-    as its rows cost no more than they may (ActivityWriter)."""
+    """True if one owner's results of a batch are written to the feed; successes among them
+    only as far as rows cost no more than they may (ActivityWriter)."""
     return len(results) >= DENSE or any(result.is_deviation for result in results)
 
 
