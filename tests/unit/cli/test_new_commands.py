@@ -4,7 +4,8 @@ import json
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from carillon.cli import completing
 from carillon.cli.client import ApiClient
 from carillon.cli.commands.runs.logs import follow_lines
-from carillon.cli.commands.runs.top import drawn, look
+from carillon.cli.commands.runs.top import Looks, drawn, look
 from carillon.client.sign_in import Credentials, Refresh, load_credentials, save_credentials
 from carillon.console.loopback import Loopback
 from tests.unit.cli.conftest import FakeApi, Run
@@ -105,6 +106,16 @@ def test_top_off_a_terminal_is_one_picture(signed_in: Run, api: FakeApi) -> None
     assert "lag  p50 0.20 s  p99 0.50 s" in told
     assert "http_503" in told
     assert json.loads(signed_in("top", "--json").stdout)["counts"] == {"succeeded": 42, "dead": 1}
+
+
+def test_top_asks_for_sums_once_a_minute(api: FakeApi, client: ApiClient) -> None:
+    for path, answer in PICTURE.items():
+        api.answer("GET", path, answer)
+    pictures, began = Looks(client), datetime(2026, 1, 1, 11, 7, tzinfo=UTC)
+    for seconds in range(0, 61, 3):
+        pictures.at(began + timedelta(seconds=seconds))
+    asked = Counter(request.path.partition("?")[0] for request in api.requests)
+    assert asked == {"/runs": 21, "/runs/summary": 2, "/status": 2, "/upcoming": 2}
 
 
 def test_top_is_drawn_for_people(api: FakeApi, client: ApiClient) -> None:

@@ -125,20 +125,30 @@ const countsOf = (bucket) => bucket.counts;
 /** @param {Bucket} bucket */
 const totalOf = (bucket) => STACK.reduce((sum, status) => sum + (countsOf(bucket)[status] ?? 0), 0);
 
+/** A summary reads all jobs: once a minute is enough, and less while nobody touches the page. */
+const IDLE_AFTER = 60_000;
+const IDLE_SUMS = 5 * 60_000;
+let touchedAt = Date.now();
+for (const kind of ["pointermove", "keydown", "focus"]) {
+  addEventListener(kind, () => (touchedAt = Date.now()), { passive: true });
+}
+
 /** The last hour: counts, lag, and a bar for each minute. What has left no trace is shown as that. */
 function Hour() {
   const load = useLoad(
-    async () => {
+    async (_, /** @type {{ asked: number, from: string, minutes: Bucket[] } | null} */ before) => {
       const from = new Date(Math.floor((Date.now() - HOUR) / 60_000) * 60_000).toISOString();
-      const [hours, minutes] = await Promise.all(["hour", "minute"].map(async (by) => (await api.get("/runs/summary", { from, by })).buckets));
-      return { from, hours: hours ?? [], minutes: minutes ?? [] };
+      const isIdle = Date.now() - touchedAt > IDLE_AFTER;
+      if (before && isIdle && Date.now() - before.asked < IDLE_SUMS) return before;
+      const { buckets } = await api.get("/runs/summary", { from, by: "minute" });
+      return { asked: Date.now(), from, minutes: buckets ?? [] };
     },
     [],
-    { every: 15 },
+    { every: 60 },
   );
   if (!load.data) return html`<div class="card hour" aria-hidden="true"></div>`;
-  const { from, hours, minutes } = load.data;
-  const { lag, at } = hours.findLast((bucket) => bucket.lag) ?? {};
+  const { from, minutes } = load.data;
+  const { lag, at } = minutes.findLast((bucket) => bucket.lag) ?? {};
   const counts = STACK.map((status) => ({ status, count: minutes.reduce((sum, bucket) => sum + (countsOf(bucket)[status] ?? 0), 0) })).filter(({ count }) => count);
   return html`<section class="card hour" aria-label="The last hour">
     <div class="counts">
@@ -146,7 +156,7 @@ function Hour() {
         <${Mark} of=${status} /><strong>${count.toLocaleString("en")}</strong> ${lookOf(status).words}</a>`) : html`<span class="quiet">nothing was due</span>`}
     </div>
     <${Minutes} from=${from} buckets=${minutes} />
-    <p class="quiet line"><span>${lag && at ? `lag since ${minute(at)}: p50 ${duration(lag.p50)} · p95 ${duration(lag.p95)} · p99 ${duration(lag.p99)} · longest ${duration(lag.max)}` : "no lag measured"}</span><span>${minute(from)} until now</span></p>
+    <p class="quiet line"><span>${lag && at ? `lag from ${minute(at)} on: p50 ${duration(lag.p50)} · p95 ${duration(lag.p95)} · p99 ${duration(lag.p99)} · longest ${duration(lag.max)}` : "no lag measured"}</span><span>${minute(from)} until now</span></p>
   </section>`;
 }
 

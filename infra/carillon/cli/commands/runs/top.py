@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _SPAN = timedelta(hours=1)
 _FEW = 10
+_KEPT = timedelta(minutes=1)
+"""The sums, the states and what comes next are asked for so often: each reads all jobs."""
 _JOBS = "_jobs"
 RUN_COLUMNS = ("at", "status", "job_name", "lag_seconds", "outcome")
 NEXT_COLUMNS = ("fire_at", "name")
@@ -70,9 +72,30 @@ def look(api: ApiClient, now: datetime) -> Picture:
         dict(counts),
         worst,
         bool(summary.get("complete", True)),
-        api.get("/runs", {"limit": _FEW})["items"],
+        _ended(api),
         api.get("/upcoming", {"count": _FEW // 2})["items"],
     )
+
+
+class Looks:
+    """One picture after another: what has ended is new each time, the rest after a minute."""
+
+    def __init__(self, api: ApiClient) -> None:
+        self._api = api
+        self._last: tuple[datetime, Picture] | None = None
+
+    def at(self, now: datetime) -> Picture:
+        if self._last is None or now - self._last[0] >= _KEPT:
+            self._last = now, look(self._api, now)
+            return self._last[1]
+        _, kept = self._last
+        coming = [each for each in kept.upcoming if each["fire_at"] >= utc_text(now)]
+        return replace(kept, runs=_ended(self._api), upcoming=coming)
+
+
+def _ended(api: ApiClient) -> Sequence[Json]:
+    items: Sequence[Json] = api.get("/runs", {"limit": _FEW})["items"]
+    return items
 
 
 def top(
@@ -96,8 +119,9 @@ def top(
             if quits(seconds):
                 raise KeyboardInterrupt
 
+        pictures = Looks(api)
         try:
-            for picture in looks(lambda: look(api, datetime.now(UTC)), interval, False, sleep):
+            for picture in looks(lambda: pictures.at(datetime.now(UTC)), interval, False, sleep):
                 live.update(drawn(picture, datetime.now(UTC)), refresh=True)
         except KeyboardInterrupt:
             return
