@@ -6,8 +6,10 @@ import sys
 import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -222,13 +224,23 @@ def test_logout_goes_without_cognito(run: Run, api: FakeApi, credentials_file: P
 
 
 def test_open_shows_the_page_of_a_job(signed_in: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a file that only its owner reads: the command line of a browser is everybody's."""
     shown: list[str] = []
-    monkeypatch.setattr("webbrowser.open", shown.append)
+
+    def show(address: str) -> None:
+        file = Path(urlsplit(address).path)
+        assert (file.parent.stat().st_mode & 0o077, file.exists()) == (0, True)
+        shown.extend([address, unescape(file.read_text())])
+
+    monkeypatch.setattr("webbrowser.open", show)
     monkeypatch.setattr(Loopback, "serve", lambda self: None)
 
     told = signed_in("open", JOB_ID)
 
     assert told.stdout.strip().endswith(f"&to=/jobs/{JOB_ID}")
-    assert shown == [told.stdout.strip()]
+    address, page = shown
+    assert "key=" not in address
+    assert f'url={told.stdout.strip()}"' in page
+    assert not Path(urlsplit(address).path).parent.exists()
     assert signed_in("open", JOB_ID, "--no-browser").exit_code == 0
-    assert len(shown) == 1
+    assert len(shown) == 2

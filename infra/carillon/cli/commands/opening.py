@@ -1,6 +1,10 @@
 """`carillon open`: a job's page of the console."""
 
 import webbrowser
+from functools import partial
+from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 from urllib.parse import quote
 
@@ -20,4 +24,14 @@ def open_job(
 ) -> None:
     """Open a job's page of the console, served on this machine until Ctrl-C."""
     page = f"/jobs/{quote(session.connect().job_id(job), safe='')}"
-    serve_console(session, page=page, show=webbrowser.open if browser else None)
+    with TemporaryDirectory(prefix="carillon-") as folder:
+        show = partial(_show, Path(folder)) if browser else None
+        serve_console(session, page=page, show=show)
+
+
+def _show(folder: Path, link: str) -> None:
+    """Open a file that leads to the link: others on this machine read what a browser is started
+    with, and the link has the key. Only its owner reads the folder."""
+    file = folder / "open.html"
+    file.write_text(f'<meta http-equiv="refresh" content="0; url={escape(link)}">\n')
+    webbrowser.open(file.as_uri())
