@@ -6,8 +6,9 @@ import { METHODS, TARGETS, bodyOf, changesOf, defaultAt, jsonText, listText, sch
 import { Dialog, tell } from "../lib/feedback.js";
 import { Field, Group } from "../lib/fields.js";
 import { html, useEffect, useMemo, useState } from "../lib/html.js";
-import { Callout, Code, Head, Loaded, Trouble } from "../lib/parts.js";
+import { Callout, Code, Head, Loaded, Trouble, Writing } from "../lib/parts.js";
 import { go, href, jobHref } from "../lib/router.js";
+import { isReadOnly } from "../lib/session.js";
 import { useLoad, useSettled } from "../lib/store.js";
 import { Time, absolute } from "../lib/time.js";
 
@@ -41,6 +42,7 @@ function Written({ job, etag }) {
   /** @param {SubmitEvent} event */
   const submit = async (event) => {
     event.preventDefault();
+    if (isReadOnly) return;
     setBusy(true);
     try {
       const made = job
@@ -61,7 +63,7 @@ function Written({ job, etag }) {
   return html`<form class="edit" onSubmit=${submit} novalidate>
     <${Head} title=${job ? `Edit ${job.name}` : "New job"} back=${back}>
       <button type="button" onClick=${() => setYaml(true)}>As YAML</button>
-      <button class="primary" disabled=${isBusy}>${job ? "Save" : "Create"}</button>
+      <${Writing}><button class="primary" disabled=${isBusy}>${job ? "Save" : "Create"}</button><//>
     <//>
     ${job?.managed_by && html`<${Callout} tone="info">Defined in ${job.managed_by}: a change here is refused. Change it there, and apply it.<//>`}
     ${problem && !errors.length && html`<${Trouble} problem=${problem} />`}

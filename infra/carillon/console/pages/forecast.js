@@ -95,7 +95,7 @@ export default function ForecastPage({ query }) {
               </div>
             </div>`
           : html`<${Empty} title="Nothing starts on this day">
-              ${forecast.jobs_after_finish ? "Jobs with a fixed delay are not foreseen: each start follows from the end before it. " : ""}<a href=${href("/new")}>Make a job</a>, or look at another day.
+              ${forecast.jobs_after_finish ? "Jobs with a fixed delay are not foreseen: each start follows from the end before it. " : ""}${!isReadOnly && html`<a href=${href("/new")}>Make a job</a>, or `}${isReadOnly ? "Look" : "look"} at another day.
             <//>`}
       `}
     <//>

@@ -7,6 +7,7 @@ import { attempt, tell } from "../lib/feedback.js";
 import { html, useEffect, useState } from "../lib/html.js";
 import { Choice, Empty, Filter, Head, Loaded, More, Search, Writing } from "../lib/parts.js";
 import { href, jobHref, setQuery } from "../lib/router.js";
+import { isReadOnly } from "../lib/session.js";
 import { Status, Strip } from "../lib/status.js";
 import { useLoad, useSettled } from "../lib/store.js";
 import { Table } from "../lib/table.js";
@@ -81,14 +82,18 @@ export default function Jobs({ query }) {
   };
   const exportAll = () =>
     attempt("Exported", async () => download("jobs.yaml", manifestOf(/** @type {any} */ (await every(filters, { view: undefined })))));
+  const keys = {
+    p: ["pause or resume", (/** @type {Row} */ row) => then(row.state === "paused" ? acting.resume([row]) : acting.pause([row]))],
+    r: ["run now", (/** @type {Row} */ row) => then(acting.runNow(row))],
+  };
   /** @param {string} name */
   const filter = (name) => ({ value: query[name] ?? "", set: (/** @type {string} */ value) => setQuery({ [name]: value }) });
 
   return html`
     <${Head} title="Jobs">
+      <button type="button" onClick=${exportAll}>Export YAML</button>
       <${Writing}>
         <button type="button" onClick=${pauseMatching}>Pause all matching…</button>
-        <button type="button" onClick=${exportAll}>Export YAML</button>
         <a class="button primary" href=${href("/new")} title="n">New job</a>
       <//>
     <//>
@@ -112,15 +117,11 @@ export default function Jobs({ query }) {
         rows.length
           ? html`<div class="card">
               <${Table} label="Jobs" rows=${rows} id=${(/** @type {Row} */ row) => row.job_id} columns=${COLUMNS}
-                selected=${selected} select=${setSelected}
-                keys=${{
-                  p: ["pause or resume", (/** @type {Row} */ row) => then(row.state === "paused" ? acting.resume([row]) : acting.pause([row]))],
-                  r: ["run now", (/** @type {Row} */ row) => then(acting.runNow(row))],
-                }} />
+                ...${isReadOnly ? {} : { selected, select: setSelected, keys }} />
             </div>
             <${More} cursor=${cursor} more=${showMore} />`
           : html`<${Empty} title=${isFiltered ? "No job matches" : "No jobs yet"}>
-              ${isFiltered ? "Change the search or the filters." : html`<a href=${href("/new")}>Make the first one</a>, or apply a manifest.`}
+              ${isFiltered ? "Change the search or the filters." : !isReadOnly && html`<a href=${href("/new")}>Make the first one</a>, or apply a manifest.`}
             <//>`}
     <//>
   `;

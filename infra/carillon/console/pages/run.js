@@ -6,6 +6,7 @@ import { html, useEffect, useState } from "../lib/html.js";
 import { useKeys } from "../lib/keys.js";
 import { Callout, Code, Figures, Head, Loaded, Writing } from "../lib/parts.js";
 import { go, jobHref } from "../lib/router.js";
+import { isReadOnly } from "../lib/session.js";
 import { Mark, Status } from "../lib/status.js";
 import { useLoad } from "../lib/store.js";
 import { Time, clock, duration } from "../lib/time.js";
@@ -38,8 +39,8 @@ export default function RunPage({ params: { job_id, run_id } }) {
     if ((await attempt("Discarded", () => api.delete("/dead-letters/{run_id}", { run_id }))) !== undefined) await load.again();
   };
   useKeys({
-    ...(isDead ? { r: ["redrive", redrive], d: ["discard", discard] } : {}),
-    ...(run && !isOver ? { c: ["cancel", cancel] } : {}),
+    ...(isDead && !isReadOnly ? { r: ["redrive", redrive], d: ["discard", discard] } : {}),
+    ...(run && !isOver && !isReadOnly ? { c: ["cancel", cancel] } : {}),
   });
   const name = job.data?.name ?? "the job";
   return html`<${Loaded} of=${load}>${(/** @type {Run} */ found) => html`
@@ -67,7 +68,7 @@ export default function RunPage({ params: { job_id, run_id } }) {
       ${job.data?.payload !== null && job.data?.payload !== undefined &&
       html`<${Code} label=${found.payload_overridden ? "The job's payload; this run had one of its own" : "Payload"} text=${JSON.stringify(job.data.payload, null, 2)} />`}
       ${found.result !== null && html`<${Code} label="Result" text=${pretty(found.result)} />`}
-      <${Logs} runId=${run_id} isOver=${isOver} />
+      <${Logs} runId=${run_id} isOver=${isOver} target=${job.data?.target} />
     </div>`}<//>`;
 }
 
@@ -94,15 +95,16 @@ const Attempts = ({ run }) =>
         })}</ol></section>`
     : null;
 
-/** @param {{ runId: string, isOver: boolean }} props */
-function Logs({ runId, isOver }) {
-  const load = useLoad(() => /** @type {Promise<any>} */ (api.get(/** @type {any} */ ("/runs/{run_id}/logs"), { run_id: runId })), [runId, isOver], { every: isOver ? 0 : 5 });
+/** Only tasks run where we can read what they write. @param {{ runId: string, isOver: boolean, target: any }} props */
+function Logs({ runId, isOver, target }) {
+  const isTask = target?.type === "task";
+  const load = useLoad(async () => (isTask ? /** @type {any} */ (await api.get(/** @type {any} */ ("/runs/{run_id}/logs"), { run_id: runId })) : null), [runId, isOver, isTask], { every: isOver ? 0 : 5 });
   /** @type {{ at: string, level: string, message: string }[]} */
   const items = load.data?.items ?? [];
-  return html`<section class="card" aria-label="Log"><h2>Log ${!isOver && html`<span class="chip">live</span>`}</h2>
+  return html`<section class="card" aria-label="Log"><h2>Log ${!isOver && isTask && html`<span class="chip">live</span>`}</h2>
     <div class="body">${
       items.length
         ? html`<ol class="log">${items.map(({ at, level, message }, index) => html`<li key=${index} class=${level.toLowerCase()}><time datetime=${at}>${clock(at)}</time><span>${level}</span><code>${message}</code></li>`)}</ol>`
-        : html`<p class="quiet">${load.problem ? load.problem.detail || load.problem.title : load.waiting ? "Loading …" : "Its target has written nothing."}</p>`
+        : html`<p class="quiet">${target && !isTask ? `No log is kept of a run whose target is ${target.type}: it has its own.` : load.problem ? load.problem.detail || load.problem.title : !target || load.waiting ? "Loading …" : "Its target has written nothing."}</p>`
     }</div></section>`;
 }
