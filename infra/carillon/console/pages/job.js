@@ -9,6 +9,7 @@ import { html, useMemo, useState } from "../lib/html.js";
 import { useKeys } from "../lib/keys.js";
 import { Callout, Code, Empty, Figures, Head, Loaded, More, Tabs, Writing, targetText } from "../lib/parts.js";
 import { go, href, runHref, setQuery } from "../lib/router.js";
+import { isReadOnly } from "../lib/session.js";
 import { Status } from "../lib/status.js";
 import { useLoad } from "../lib/store.js";
 import { Table } from "../lib/table.js";
@@ -19,7 +20,8 @@ import { Timeline, secondsOf } from "../lib/timeline.js";
 /** @typedef {import("../types.d.ts").Run} Run */
 /** @typedef {{ items: Run[], next_cursor: string | null }} Newest */
 
-const HOUR = 3_600_000;
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 /** @type {[id: string, words: string][]} */
 const SPANS = [["24", "24 h"], ["168", "7 days"], ["720", "30 days"]];
 const MOST = 300;
@@ -61,6 +63,7 @@ function Whole({ job, query, again }) {
   const hours = Number(query.span ?? 24);
   const history = useLoad(() => runsOf(job_id, hours), [job_id, hours], { every: 3 });
   const next = useLoad(() => api.get("/jobs/{job_id}/upcoming", { job_id, count: 10 }), [job_id, job.revision, job.state, job.next_fire_at]);
+  const gaps = useLoad(() => gapsOf(job_id, hours), [job_id, hours], { every: 30 });
   const tab = query.tab ?? "runs";
   /** @param {Promise<unknown>} act */
   const then = async (act) => {
@@ -71,7 +74,7 @@ function Whole({ job, query, again }) {
   const run = () => then(acting.runNow(job));
   const edit = () => go(`/jobs/${encodeURIComponent(job_id)}/edit`);
   const remove = async () => (await acting.remove([job])) && go("/jobs");
-  useKeys({ p: [isPaused ? "resume" : "pause", pause], r: ["run now", run], e: ["edit", edit] });
+  useKeys(isReadOnly || job.state === "deleted" ? {} : { p: [isPaused ? "resume" : "pause", pause], r: ["run now", run], e: ["edit", edit] });
   const sub = html`<${Status} of=${job.state} /> <span>revision ${job.revision}</span> <span>${targetText(job.target)}</span>
     ${job.managed_by && html`<span>defined in ${job.managed_by}</span>`}
     ${Object.entries(job.tags ?? {}).map(([key, value]) => html` <span class="chip">${key}=${value}</span>`)}`;
@@ -95,7 +98,7 @@ function Whole({ job, query, again }) {
           <div class="body">
             <${Loaded} of=${history}>${(/** @type {any} */ { runs, isWhole }) => html`
               <${Timeline} runs=${runs} next=${next.data?.items ?? []} hours=${hours} now=${Date.now()} />
-              <${Summary} runs=${runs} isWhole=${isWhole} />`}<//>
+              <${Summary} runs=${runs} isWhole=${isWhole} gaps=${gaps.data} />`}<//>
           </div>
         </section>
         <${Tabs} label="View" of=${[["runs", "Runs"], ["definition", "Definition"]]} at=${tab} go=${(/** @type {string} */ id) => setQuery({ tab: id })} />
@@ -109,15 +112,31 @@ function Whole({ job, query, again }) {
   `;
 }
 
-/** @param {{ runs: Run[], isWhole: boolean }} props */
-function Summary({ runs, isWhole }) {
+/** What was due in a span and has no success; null where too much was. @param {string} job_id @param {number} hours @returns {Promise<Set<number> | null>} */
+async function gapsOf(job_id, hours) {
+  const [from, to] = [Date.now() - hours * HOUR, Date.now() - MINUTE].map((at) => new Date(at).toISOString());
+  const { items, complete } = await api.get("/jobs/{job_id}/missed", { job_id, from, to, limit: 100 });
+  return complete ? new Set(items.map(({ fire_at }) => Date.parse(fire_at))) : null;
+}
+
+/** The share of runs that have succeeded; none while something that was due has left no run. @param {Run[]} runs @param {Set<number>} gaps */
+function rateOf(runs, gaps) {
+  const known = new Set(runs.map(({ fire_at }) => Date.parse(fire_at)));
+  const left = [...gaps].filter((at) => !known.has(at)).length;
+  if (left) return html`– <span class="quiet small-text">${left} left no run</span>`;
   const ended = runs.filter(({ status }) => ENDED.has(status));
   const good = ended.filter(({ status }) => ENDED_WELL.has(status)).length;
+  // Never rounded up to a hundred.
+  return ended.length ? `${good === ended.length ? 100 : (Math.floor((1000 * good) / ended.length) / 10).toFixed(1)} %` : "–";
+}
+
+/** @param {{ runs: Run[], isWhole: boolean, gaps: Set<number> | null }} props */
+function Summary({ runs, isWhole, gaps }) {
   const lags = runs.filter(({ kind }) => kind === "scheduled").map(({ lag_seconds }) => lag_seconds);
   const last = runs[0];
   return html`<${Figures} of=${[
     ["Last run", last ? html`<${Status} of=${last.status} /> <span class="quiet small-text"><${Time} at=${last.fire_at} /></span>` : "none yet"],
-    ["Success", ended.length ? `${((100 * good) / ended.length).toFixed(good === ended.length ? 0 : 1)} %` : "–"],
+    ["Success", gaps ? rateOf(runs, gaps) : "–"],
     ["Lag p99", duration(percentile(lags, 0.99))],
     ["Duration p50", duration(percentile(runs.map(secondsOf), 0.5))],
     [isWhole ? "Runs" : "Runs shown", isWhole ? runs.length : `newest ${runs.length}`],
