@@ -29,7 +29,8 @@ from carillon.simulation.loop import Loop
 from carillon.simulation.services import settings_of
 from carillon.simulation.targets import Behaviour, SimulatedTargets
 from carillon.stores.ports import Stores
-from carillon.telemetry import Telemetry
+from carillon.stores.task_logs import Lines
+from carillon.telemetry import Action, Telemetry
 from tests.unit.api.gateway import OWNER, answer_of, event
 
 SEED = 7
@@ -73,6 +74,23 @@ def jobs() -> Iterator[dict[str, Any]]:
     yield job(
         "weekly report", "0 6 * * mon", "report", "sales", description="To the board", **berlin
     )
+
+
+class Talkative:
+    """Logs in which every run of a task has said something."""
+
+    def find(
+        self, text: str, from_at: datetime, until_at: datetime, limit: int, position: str = ""
+    ) -> Lines:
+        said = [
+            ("INFO", "read 1,204 rows"),
+            ("WARNING", "the index is slow to answer: 0.8 s"),
+            ("INFO", "done"),
+        ]
+        began_at = from_at + timedelta(seconds=5)
+        record = {"run_id": text, "action": Action.TASK_LOG, "attempt": 1}
+        lines = (json.dumps({**record, "level": level, "message": words}) for level, words in said)
+        return Lines([(began_at + timedelta(milliseconds=90 * n), x) for n, x in enumerate(lines)])
 
 
 class Rehearsed:
@@ -119,6 +137,7 @@ class Rehearsed:
             entropy=self._deployment.entropy,
             settings=settings,
             telemetry=telemetry,
+            task_logs=Talkative(),
         )
 
 
