@@ -14,6 +14,7 @@ from moto import mock_aws
 from typer.testing import CliRunner, Result
 
 from carillon.cli.client import ApiClient
+from carillon.cli.output import is_wide
 from carillon.cli.tree import app
 from carillon.client.clock import Clock
 from carillon.client.session import MOST_REPETITIONS
@@ -145,7 +146,7 @@ class Run(Protocol):
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Run]:
     """The command, not signed in, with no setting of the machine's environment."""
     for name in ("API_URL", "TOKEN", "USERNAME", "PASSWORD", "CLIENT_ID", "COGNITO_ENDPOINT"):
         monkeypatch.delenv(f"CARILLON_{name}", raising=False)
@@ -155,7 +156,8 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     def invoke(*arguments: str, stdin: str | bytes | None = None) -> Result:
         return CliRunner().invoke(app, list(arguments), input=stdin, prog_name="carillon")
 
-    return invoke
+    yield invoke
+    is_wide.set(False)
 
 
 @pytest.fixture

@@ -62,8 +62,9 @@ def test_off_a_terminal_the_chart_is_plain(signed_in: Run, api: FakeApi) -> None
     assert lines[11] == " " * 6 + "2026-12-01T00:00:00Z" + " " * 21 + "2026-12-01T02:00:00Z"
     assert lines[12].endswith("each column is the busiest of 2 minutes")
     assert [line.split() for line in lines[14:]] == [
-        ["peak", "minute", "fires", "jobs"],
-        ["a", "2026-12-01T01:00:00Z", "1200", "nightly,", r"re\x1bport"],
+        ["peak", "minute", "fires", "name"],
+        ["a", "2026-12-01T01:00:00Z", "1200", "nightly"],
+        [r"re\x1bport"],
         ["b", "2026-12-01T00:10:00Z", "12", "hourly"],
     ]
     assert max(map(len, lines)) <= 80

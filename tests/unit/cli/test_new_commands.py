@@ -129,11 +129,11 @@ def test_top_is_drawn_for_people(api: FakeApi, client: ApiClient) -> None:
     console = Console(width=60, record=True, force_terminal=False)
 
     with console.capture() as got:
-        console.print(drawn(look(client, now), now))
+        console.print(drawn(look(client, now), now, 60, 24))
 
     lines = got.get().splitlines()
     assert lines[0].startswith("carillon top   11:07:00 UTC")
-    assert "11:00:05  dead       nightly [red]  http_503" in [line.rstrip() for line in lines]
+    assert "11:00:05  dead    nightly [red]  http_503" in [line.rstrip() for line in lines]
     assert "in 3 min  sync" in [line.rstrip() for line in lines]
     assert "a limit was reached: not all is counted" in [line.rstrip() for line in lines]
 

@@ -1,77 +1,33 @@
-"""Every command's table at 80 and 120 columns: ids and names stand whole, on one line each."""
+"""Every command on a terminal of 80 and of 120 columns, and off one: ids and names stand whole."""
 
 import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import typer.testing
+from rich.console import Console
+from typer.main import get_command
 
+from carillon.cli.commands.runs.top import Picture, drawn
+from carillon.cli.tree import app
 from tests.unit.cli.conftest import FakeApi, Run
+from tests.unit.cli.rendered import (
+    AT,
+    ELSEWHERE,
+    JOB,
+    LONG,
+    LONGEST,
+    NAME,
+    OCCURRENCE,
+    RECORDS,
+    RUN,
+    TABLES,
+)
 
-JOB_ID = "e5vqzve7xs7cfr6w7dlxrjm3pj"
-RUN_ID = f"{JOB_ID}_20260101T110000Z_scheduled_0"
-MANUAL = f"{JOB_ID}_20260101T110000Z_manual-2k7d3hxqe0c4n5m6p7r8s9t0va_0"
-NAME = "nightly report of the whole of northern Europe"
-OPERATION_ID = "01ktpx4cq8g1v2z9e7m5b3n6ha"
-LONG = "connection refused by upstream " * 9
-AT = "2026-01-01T11:00:00Z"
-
-JOB = {
-    "job_id": JOB_ID, "name": NAME, "state": "active", "schedule": "0 9 * * 1-5 | every 90m",
-    "timezone": "America/Argentina/ComodRivadavia", "next_fire_at": AT, "tags": {"team": "billing"},
-}  # fmt: skip
-RUN = {
-    "run_id": RUN_ID, "job_name": NAME, "fire_at": AT, "effective_at": "2026-01-01T11:00:03Z",
-    "kind": "scheduled", "status": "timed_out", "attempt": 3, "lag_seconds": 12.345,
-    "duration_seconds": 3.2, "error": {"kind": "http_503", "message": LONG}, "result": None,
-    "finished_at": AT, "at": AT, "reason": "exhausted", "job_id": JOB_ID,
-}  # fmt: skip
-OPERATION = {
-    "operation_id": OPERATION_ID, "kind": "redrive", "state": "succeeded", "job_id": JOB_ID,
-    "done": 12_000, "passed_over": 3, "reached": AT, "created_at": AT, "note": LONG,
-}  # fmt: skip
-OCCURRENCE = {
-    "job_id": JOB_ID, "name": NAME, "fire_at": AT, "local": "2026-01-01T13:00:00+02:00",
-    "effective_at": None, "note": "moved from 2025-12-31",
-}  # fmt: skip
-CALENDAR = {
-    "name": "latvia-and-estonia-bank-holidays", "weekdays": ["sat", "sun"], "dates": ["x"] * 30,
-    "ranges": [], "description": LONG, "updated_at": AT,
-}  # fmt: skip
-NOTIFICATION = {
-    "name": "latvia-and-estonia-on-call-of-the-week", "jobs": f"{NAME}*", "at_most_every": "15m",
-    "on": ["run.dead", "run.missed", "job.paused", "run.recovered", "quota.exceeded"],
-    "to": {"type": "slack"}, "last_delivery": {"status": "timed_out", "error_kind": "http_503"},
-}  # fmt: skip
-SEGMENT = {
-    "segment": 3, "watermark_at": AT, "lag_minutes": 1, "backlog_minutes": 0, "horizon_at": AT,
-    "lease_until": AT, "unreadable": LONG,
-}  # fmt: skip
-LANES = [{"lane": "normal", "waiting": 12_000, "in_flight": 300, "dead_letters": 1}]
-TABLES: dict[str, tuple[str, Any, list[str]]] = {
-    "jobs list": ("/jobs", {"items": [JOB]}, [NAME]),
-    "runs list": ("/runs", {"items": [RUN, RUN | {"run_id": MANUAL}]}, [RUN_ID, MANUAL, NAME]),
-    "runs list j1": ("/jobs/j1/runs", {"items": [RUN, RUN | {"run_id": MANUAL}]}, [RUN_ID, MANUAL]),
-    "dead-letters list": ("/dead-letters", {"items": [RUN]}, [RUN_ID, NAME]),
-    "operations list": ("/operations", {"items": [OPERATION]}, [OPERATION_ID]),
-    "jobs missed j1": ("/jobs/j1/missed", {"items": [RUN]}, [RUN_ID]),
-    "upcoming": ("/upcoming", {"items": [OCCURRENCE]}, [NAME]),
-    "calendars list": ("/calendars", {"items": [CALENDAR]}, [str(CALENDAR["name"])]),
-    "notifications list": (
-        "/notifications", {"items": [NOTIFICATION]}, [str(NOTIFICATION["name"])]
-    ),
-    "status": ("/status", {"as_of": AT, "segments": [SEGMENT], "lanes": LANES}, []),
-    "tasks": ("/deployment", {"tasks": [NAME.replace(" ", "_")]}, [NAME.replace(" ", "_")]),
-    "logs " + RUN_ID: (
-        f"/runs/{RUN_ID}/logs", {"items": [{"at": AT, "level": "INFO", "message": LONG}]}, []
-    ),
-}  # fmt: skip
 CUT = ("runs list j1", "dead-letters list", "operations list", "calendars list")
-RECORDS: dict[str, tuple[str, Any, list[str]]] = {
-    "runs show " + RUN_ID: (f"/jobs/{JOB_ID}/runs/{RUN_ID}", RUN | {"attempts": [RUN]}, [RUN_ID]),
-    "jobs show j1": ("/jobs/j1", JOB, [JOB_ID, NAME]),
-    "operations show o1": ("/operations/o1", OPERATION, [OPERATION_ID, JOB_ID]),
-}
+CASES = TABLES | RECORDS
 
 
 @pytest.fixture(params=[80, 120])
@@ -87,41 +43,94 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
     return wide
 
 
-@pytest.mark.parametrize("command", [*TABLES, *RECORDS])
+def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Each command of the tree, by its whole name."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield " ".join(path)
+    for name, each in (below or {}).items():
+        yield from _commands(each, (*path, name))
+
+
+def test_no_command_is_forgotten() -> None:
+    commands = set(_commands(get_command(app)))
+    shown = {name for name in commands if any(f"{case} ".startswith(f"{name} ") for case in CASES)}
+
+    assert shown | ELSEWHERE == commands
+    assert not shown & ELSEWHERE
+
+
+def _told(signed_in: Run, api: FakeApi, command: str, *more: str) -> str:
+    request, answer, _ = CASES[command]
+    api.answer("GET", "/jobs", {"items": [JOB], "next_cursor": None})
+    if command == "top":
+        api.answer("GET", "/status", {"state": "idle", "active_jobs": 3})
+        api.answer("GET", "/runs/summary", {"buckets": []})
+        api.answer("GET", "/upcoming", {"items": [OCCURRENCE]})
+    method, _, path = request.rpartition(" ")
+    api.answer(method or "GET", path, {"next_cursor": None, **answer})
+    result = signed_in(*command.split(" "), *more)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize("command", [case for case in CASES if case != "top"])
 def test_each_id_and_name_is_whole_on_one_line(
     signed_in: Run, api: FakeApi, width: int, command: str
 ) -> None:
-    path, answer, whole = (TABLES | RECORDS)[command]
-    api.answer("GET", "/jobs", {"items": [JOB], "next_cursor": None})
-    api.answer("GET", path, {"next_cursor": None, **answer})
+    told = _told(signed_in, api, command)
 
-    result = signed_in(*command.split(" "))
-
-    assert result.exit_code == 0, result.output
-    lines = result.stdout.splitlines()
+    whole, lines = CASES[command][2], told.splitlines()
     for text in whole:
-        assert any(text in line for line in lines), (text, result.stdout)
+        assert any(text in line for line in lines), (text, told)
     if command in TABLES:
-        # An id that is longer than the terminal is wide has a line of its own, which wraps.
-        assert all(len(line) <= width or line.strip() in whole for line in lines), result.stdout
+        # What is longer than the terminal is wide has a line of its own, which the terminal wraps.
+        assert all(len(line) <= width or line in whole for line in lines), told
 
 
-@pytest.mark.parametrize("command", TABLES)
+@pytest.mark.parametrize("command", CASES)
+def test_off_a_terminal_columns_are_plain_and_times_iso(
+    signed_in: Run, api: FakeApi, command: str
+) -> None:
+    told = _told(signed_in, api, command)
+
+    assert all(text in told for text in CASES[command][2])
+    assert not [sign for sign in ("\x1b", "…", " ago", "in 0 s") if sign in told]
+    assert LONG.strip() in told or command not in CUT
+    assert AT in told or AT not in str(CASES[command][1]) or command in UNTIMED
+
+
+UNTIMED = ("jobs list", "report --by job", "notifications test n-1")
+"""These tell no instant."""
+
+
+@pytest.mark.parametrize("command", [case for case in TABLES if case != "top"])
 def test_wide_shows_all_of_it(signed_in: Run, api: FakeApi, width: int, command: str) -> None:
-    path, answer, whole = TABLES[command]
-    api.answer("GET", "/jobs", {"items": [JOB], "next_cursor": None})
-    api.answer("GET", path, {"next_cursor": None, **answer})
-
-    told = signed_in(*command.split(" "), "--wide").stdout
+    told = _told(signed_in, api, command, "--wide")
 
     assert "…" not in told
-    assert all(text in told for text in whole)
+    assert all(text in told for text in CASES[command][2])
     assert LONG.strip() in told or command not in CUT
 
 
-def test_off_a_terminal_columns_are_plain_and_times_iso(signed_in: Run, api: FakeApi) -> None:
-    api.answer("GET", "/dead-letters", {"items": [RUN], "next_cursor": None})
+@pytest.mark.parametrize("wide", [80, 120])
+@pytest.mark.parametrize("high", [12, 24])
+def test_top_draws_whole_names_and_what_comes_next(wide: int, high: int) -> None:
+    console = Console(width=wide, height=high, force_terminal=False)
+    runs = [RUN | {"job_name": NAME, "outcome": LONG}] * 10
+    now = datetime(2026, 1, 1, 11, 7, tzinfo=UTC)
+    picture = Picture({"active_jobs": 3}, {"dead": 1}, None, True, runs, [OCCURRENCE])
 
-    told = signed_in("dead-letters", "list").stdout
+    with console.capture() as got:
+        console.print(drawn(picture, now, wide, high))
 
-    assert (AT in told, LONG.strip() in told, "\x1b" in told) == (True, True, False)
+    *_, above, title, coming = lines = got.get().splitlines()
+    assert (above.strip(), title.strip(), NAME in coming) == ("", "next", True)
+    assert any(NAME in line for line in lines[:-1])
+    assert len(lines) <= high
+    assert all(len(line) <= wide for line in lines)
+
+
+def test_the_longest_id_is_among_the_cases() -> None:
+    # Only a scheduled, manual or backfill run starts another job's, and that one none.
+    assert len(LONGEST) == 127

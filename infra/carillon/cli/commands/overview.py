@@ -78,11 +78,12 @@ def _write(answer: Mapping[str, Any]) -> None:
     write_line("")
     _write_chart(fires, [_place(peak["minute"], first) for peak in peaks], first)
     write_line("")
-    rows = [
-        (mark, peak["minute"], peak["fires"], ", ".join(map(str, peak["jobs"])))
-        for mark, peak in zip(_MARKS, peaks, strict=False)
-    ]
-    write_table(("peak", "minute", "fires", "jobs"), rows)
+    rows: list[tuple[Any, ...]] = []
+    for mark, peak in zip(_MARKS, peaks, strict=False):
+        first_job, *others = map(str, peak["jobs"])
+        rows.append((mark, peak["minute"], peak["fires"], first_job))
+        rows += [("", "", "", job) for job in others]
+    write_table(("peak", "minute", "fires", "name"), rows)
 
 
 def _write_chart(fires: Sequence[int], peaks: Sequence[int], first: datetime) -> None:
@@ -153,7 +154,7 @@ def upcoming(
         rows = [item | {"effective_at": effective_at(item)} for item in found]
         # Few jobs have a calendar that moves occurrences.
         columns = (*_COLUMNS, "note") if any(row.get("note") for row in rows) else _COLUMNS
-        least = ("effective_at", "job_id", "local")
+        least = ("job_id", "local", "effective_at")
         write_table(columns, [[row.get(column) for column in columns] for row in rows], least)
 
 

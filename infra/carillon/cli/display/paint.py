@@ -6,6 +6,15 @@ from collections.abc import Sequence
 from carillon.cli.display.tables import GAP, Layout
 from carillon.cli.display.words import STATES, STYLES
 
+Parts = list[tuple[str, str]]
+"""The texts of a line, each with its style."""
+
+
+def styled(layout: Layout, columns: Sequence[str], row: Sequence[str]) -> list[Parts]:
+    """The lines of a row: its cells, and what is below it."""
+    cells = [(text, _style(columns[at], text)) for at, text in layout.cells(row)]
+    return [cells, *([(line, "dim")] for line in layout.under(row))]
+
 
 class Paint:
     """Writes to stdout; without colours where NO_COLOR or the kind of terminal forbids them."""
@@ -21,9 +30,8 @@ class Paint:
 
     def row(self, layout: Layout, columns: Sequence[str], row: Sequence[str]) -> None:
         """The cells of a row, and what is below it."""
-        self._line([(text, _style(columns[at], text)) for at, text in layout.cells(row)], GAP)
-        for line in layout.under(row):
-            self._line([(line, "dim")])
+        for parts in styled(layout, columns, row):
+            self._line(parts, GAP)
 
     def field(self, label: str, name: str, text: str) -> None:
         """A member of a record, behind its name."""

@@ -23,11 +23,13 @@ FREE = frozenset(
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The columns of a table, by their places: those side by side with their widths, and those
-    that get a line of their own under each row, for there is no room beside the others."""
+    that get a line of their own under each row, for there is no room beside the others; `room` is
+    what the terminal has for such a line."""
 
     across: Sequence[int]
     widths: Sequence[int]
     below: Sequence[int] = ()
+    room: int = 0
 
     def cells(self, row: Sequence[str]) -> list[tuple[int, str]]:
         """The places and texts of what stands side by side; each text has its column's width."""
@@ -37,8 +39,10 @@ class Layout:
         ]
 
     def under(self, row: Sequence[str]) -> list[str]:
-        """The lines below, never cut, though they be wider than the terminal."""
-        return [INDENT + row[at] for at in self.below if row[at] != NOTHING]
+        """The lines below, never cut, though they be wider than the terminal; indented where that
+        leaves them on one line."""
+        texts = (row[at] for at in self.below if row[at] != NOTHING)
+        return [INDENT + text if room_of(INDENT + text) <= self.room else text for text in texts]
 
 
 def whole(columns: Sequence[str], rows: Rows) -> Layout:
@@ -64,12 +68,12 @@ def fitted(
             across = [at for at in range(len(columns)) if at not in gone]
             got = _shrunk(across, columns, widths, width)
             if got is not None:
-                return Layout(across, got, below)
+                return Layout(across, got, below, width)
         fixed = [at for at in across if columns[at] not in FREE]
-        if len(fixed) <= 1:
+        if not fixed or len(across) == 1:
             most = [width if columns[at] in FREE else widths[at] for at in across]
             cells = [min(widths[at], room) for at, room in zip(across, most, strict=True)]
-            return Layout(across, cells, below)
+            return Layout(across, cells, below, width)
         below.append(max(fixed, key=lambda at: widths[at]))
 
 

@@ -15,7 +15,9 @@ import typer
 
 from carillon.cli.client import ApiClient, Json
 from carillon.cli.commands.runs.shown import run_cell
-from carillon.cli.display.words import STYLES, clock_time, when
+from carillon.cli.display.paint import styled
+from carillon.cli.display.tables import GAP, fitted
+from carillon.cli.display.words import clock_time, when
 from carillon.cli.instants import utc_text
 from carillon.cli.output import printable, write_json, write_line, write_table
 from carillon.cli.polling import looks
@@ -23,13 +25,17 @@ from carillon.cli.session import SessionOptions
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 _SPAN = timedelta(hours=1)
 _FEW = 10
+_COMING, _COMING_SHOWN = 50, 5
+"""Enough for a minute, of jobs that fire every few seconds, too."""
 _KEPT = timedelta(minutes=1)
 """The sums, the states and what comes next are asked for so often: each reads all jobs."""
 _JOBS = "_jobs"
 RUN_COLUMNS = ("at", "status", "job_name", "lag_seconds", "outcome")
+_DRAWN = ("at", "status", "job_name", "outcome")
 NEXT_COLUMNS = ("fire_at", "name")
 
 
@@ -73,7 +79,7 @@ def look(api: ApiClient, now: datetime) -> Picture:
         worst,
         bool(summary.get("complete", True)),
         _ended(api),
-        api.get("/upcoming", {"count": _FEW // 2})["items"],
+        api.get("/upcoming", {"count": _COMING})["items"],
     )
 
 
@@ -122,7 +128,7 @@ def top(
         pictures = Looks(api)
         try:
             for picture in looks(lambda: pictures.at(datetime.now(UTC)), interval, False, sleep):
-                live.update(drawn(picture, datetime.now(UTC)), refresh=True)
+                live.update(drawn(picture, datetime.now(UTC), *live.console.size), refresh=True)
         except KeyboardInterrupt:
             return
 
@@ -135,7 +141,7 @@ def write_picture(picture: Picture, as_json: bool) -> None:
     for line in picture.lines():
         write_line(line)
     write_line("")
-    runs, upcoming = picture.runs, picture.upcoming
+    runs, upcoming = picture.runs, picture.upcoming[:_COMING_SHOWN]
     write_table(RUN_COLUMNS, [[run_cell(run, name) for name in RUN_COLUMNS] for run in runs])
     write_line("")
     write_table(NEXT_COLUMNS, [[each.get(name) for name in NEXT_COLUMNS] for each in upcoming])
@@ -146,31 +152,38 @@ def _never(seconds: float) -> bool:
     return False
 
 
-def drawn(picture: Picture, now: datetime) -> "RenderableType":
-    """The picture for the whole terminal."""
+def drawn(picture: Picture, now: datetime, width: int, height: int) -> "RenderableType":
+    """The picture for the whole terminal: of the runs as many as there is room for."""
     from rich.console import Group
     from rich.text import Text
 
-    lines = [Text(line) for line in picture.lines()]
     runs = [
-        Text.assemble(
-            (f"{clock_time(run.get('at')) or '-':<10}", "dim"),
-            (f"{printable(run.get('status')):<11}", STYLES.get(str(run.get("status")), "")),
-            f"{printable(run.get('job_name'))}  ",
-            (printable(run_cell(run, "outcome")).removesuffix("-"), "dim"),
-        )
+        [clock_time(run.get("at")) or "-", *(printable(run_cell(run, name)) for name in _DRAWN[1:])]
         for run in picture.runs
     ]
     coming = [
-        Text(f"{when(each.get('fire_at'), now) or '-':<10}{printable(each.get('name'))}")
-        for each in picture.upcoming
+        [when(each.get("fire_at"), now) or "-", printable(each.get("name"))]
+        for each in picture.upcoming[:_COMING_SHOWN]
     ]
-    head = Text(f"carillon top   {now:%H:%M:%S} UTC   last hour   q ends", style="bold")
-    note = [] if picture.complete else [Text("a limit was reached: not all is counted")]
-    parts = [head, *lines, *note, Text(""), Text("ended", "bold"), *runs]
-    for each in (*parts, *coming):
+    head = f"carillon top   {now:%H:%M:%S} UTC   last hour   q ends"
+    note = [] if picture.complete else ["a limit was reached: not all is counted"]
+    above = [Text(head, "bold"), *map(Text, (*picture.lines(), *note, ""))]
+    below = [Text(""), Text("next", "bold"), *_lines(NEXT_COLUMNS, coming, width)]
+    ended = [Text("ended", "bold"), *_lines(_DRAWN, runs, width)]
+    parts = [*above, *ended[: max(2, height - len(above) - len(below))], *below]
+    for each in parts:
         each.no_wrap, each.overflow = True, "ellipsis"
-    return Group(*parts, Text(""), Text("next", "bold"), *coming)
+    return Group(*parts)
+
+
+def _lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> "Iterator[Text]":
+    """The rows without a header, as a table of this width has them."""
+    from rich.text import Text
+
+    layout = fitted(columns, rows, width)
+    for row in rows:
+        for parts in styled(layout, columns, row):
+            yield Text(GAP).join(Text(text, style) for text, style in parts)
 
 
 @contextmanager
