@@ -12,7 +12,6 @@ from carillon.domain.notifying.notification import Told
 from carillon.domain.policies import RetryPolicy
 from carillon.domain.run import RunError, RunKind
 from carillon.errors import QueueUnavailableError
-from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.support.notification_kit import is_delivery, notify, said
 from tests.support.world import OWNER, World
