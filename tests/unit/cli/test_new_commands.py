@@ -189,6 +189,37 @@ def test_names_are_completed_from_the_api(
     assert api.requests[0].query["q"] == "ni"
 
 
+@pytest.mark.parametrize(
+    ("shell", "told"),
+    [
+        ("bash", "nightly report\nsync: CRM"),
+        ("fish", "nightly report\nsync: CRM"),
+        # A colon would part a name from its description.
+        ("zsh", '_arguments \'*: :(("nightly report"\n"sync\\\\: CRM"))\''),
+    ],
+)
+def test_names_with_spaces_and_colons_are_told_as_each_shell_reads_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shell: str, told: str
+) -> None:
+    from carillon.cli.main import main
+
+    monkeypatch.setattr(completing, "_names", lambda path, query: ["nightly report", "sync: CRM"])
+    for name, value in (
+        ("_CARILLON_COMPLETE", f"complete_{shell}"),
+        ("COMP_WORDS", "carillon jobs show "),
+        ("COMP_CWORD", "3"),
+        ("_TYPER_COMPLETE_ARGS", "carillon jobs show "),
+        ("_TYPER_COMPLETE_FISH_ACTION", "get-args"),
+    ):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", ["carillon"])
+
+    with pytest.raises(SystemExit):
+        main()
+
+    assert capsys.readouterr().out.strip() == told
+
+
 def test_completion_is_silent_and_soon_over_where_there_is_no_api(
     signed_in: Run, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
