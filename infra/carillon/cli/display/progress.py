@@ -29,7 +29,13 @@ def progress_bar() -> Iterator[Show]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        # Lines of the same terminal go above the bar; those for a file stay where they belong.
+        redirect_stdout=sys.stdout.isatty(),
+    ) as progress:
         bar = progress.add_task("", total=None)
 
         def show(text: str, done: float = 0.0, total: float | None = None) -> None:

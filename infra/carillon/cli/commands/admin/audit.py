@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment
+from carillon.cli.display.progress import progress_bar
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import parse_instant, utc_text
 from carillon.cli.output import printable, write_json, write_line
@@ -58,8 +59,10 @@ def audit(
     work = Audit(stores, settings.segments, begin, end, rest_at=now - _UNDER_WAY)
     as_json = options.is_json
     try:
-        for finding in work.findings():
-            _tell(finding, as_json)
+        with progress_bar() as show:
+            show("comparing jobs with their runs")
+            for finding in work.findings():
+                _tell(finding, as_json)
     except StoreUnavailableError as error:
         raise CliError.local(ExitCode.UNREACHABLE, "Not audited to the end", str(error)) from error
     _tell_figures(work, begin, end, as_json)

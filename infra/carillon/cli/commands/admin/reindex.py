@@ -53,6 +53,7 @@ def reindex(
         if segment is not None:
             require_segment(settings, stores, segment)
         with progress_bar() as show:
+            show("reading jobs")
             work.run(lambda done: show(_text(done)))
     except (StoreUnavailableError, QueueUnavailableError) as error:
         detail = f"{error}; so far {_text(work.done)}: repeat it"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment
+from carillon.cli.display.progress import progress_bar
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.output import printable, write_json, write_line
 from carillon.cli.session import SessionOptions
@@ -70,9 +71,13 @@ def smoke(
         url = public_url or (receiver.url if receiver else "")
         probes = list(_probes(settings, api.api_url, url, target or [], quick, most_lag))
         try:
-            for result in work.run(probes):
-                failed += not result.holds
-                _tell(result, as_json)
+            with progress_bar() as show:
+                show(f"0 of {len(probes)} checks", 0, len(probes))
+                for done, result in enumerate(work.run(probes), 1):
+                    failed += not result.holds
+                    _tell(result, as_json)
+                    total = max(done, len(probes))
+                    show(f"{done} of {total} checks", done, total)
             if receiver is not None:
                 verified = sum(each.verified for each in receiver.deliveries)
                 text = f"{verified} of {len(receiver.deliveries)} deliveries verified"

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from carillon.cli.client import ApiClient, Json, calendar_path
+from carillon.cli.display.progress import progress_bar
 from carillon.cli.options import FilterOptions
 from carillon.cli.options_table import DEFAULTS
 from carillon.cli.output import printable, write_error, write_json, write_line
@@ -31,8 +32,12 @@ def export(
     """
     api = session.connect()
     query = chosen.query | ({"managed_by": f"manifest/{manifest}"} if manifest else {})
-    jobs = list(api.items("/jobs", None, query))
-    document = exported(api, jobs, manifest)
+    jobs: list[Json] = []
+    with progress_bar() as show:
+        for job in api.items("/jobs", None, query):
+            jobs.append(job)
+            show(f"{len(jobs):,} jobs read")
+        document = exported(api, jobs, manifest)
     if session.is_json:
         write_json(document)
         return
