@@ -5,7 +5,7 @@ from typing import Any
 
 from carillon.domain.notifying import window
 from carillon.domain.notifying.notification import Notification
-from carillon.domain.notifying.window import Noted, Quiet, Window
+from carillon.domain.notifying.window import Noted, Window
 from carillon.executor.notifying import notifier
 from carillon.executor.notifying.notifier import Notifier
 from tests.simulation.mutants.kit import Code, Mutant, Swap, both, faulty
@@ -23,11 +23,10 @@ _FAILING = both(_told, faulty(dies=0.02, target_refuses=0.15))
 
 
 def _not_again(original: Code) -> Code:
-    def after_event(*args: Any) -> Any:
-        after = original(*args)
-        return Quiet.TOLD_LATER if after is Quiet.REPEATED else after
+    def _opened(*args: Any) -> Window:
+        return replace(original(*args), is_ordered=True)
 
-    return after_event
+    return _opened
 
 
 def _as_if_settled(original: Code) -> Code:
@@ -52,7 +51,7 @@ def _sent_before(original: Code) -> Code:
         before = self._window(notification, now)
         after = window.after_event(before, event, notification, now)
         if isinstance(after, Window) and (before is None or after.opened_at != before.opened_at):
-            self._send_first(after)
+            self._order(notification, after)
         original(self, notification, event)
 
     return _tell
@@ -62,8 +61,8 @@ NOTICES = (
     Mutant(
         "notice_not_sent_again",
         ("notice",),
-        "who repeats the event that opened a window sends nothing: the first may have died before",
-        (Swap(notifier, "after_event", _not_again),),
+        "a window counts as ordered once it is put: what its executor died before is sent by nobody",
+        (Swap(window, "_opened", _not_again),),
         _FAILING,
     ),
     Mutant(

@@ -12,6 +12,7 @@ from carillon.domain.notifying.notification import Told
 from carillon.domain.policies import RetryPolicy
 from carillon.domain.run import RunError, RunKind
 from carillon.errors import QueueUnavailableError
+from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.support.notification_kit import is_delivery, notify, said
 from tests.support.world import OWNER, World
@@ -46,7 +47,7 @@ def refuse(world: World, monkeypatch: pytest.MonkeyPatch, kind: RunKind) -> list
     def send(messages: Any, delays: Any, until: Any = None) -> None:
         if not refused and any(x.key.kind is kind for x in messages):
             refused.extend(messages)
-            raise QueueUnavailableError("the queue takes nothing")
+            raise QueueUnavailableError(len(messages), "down")
         sent(messages, delays, until)
 
     monkeypatch.setattr(world.queue, "send", send)
@@ -71,6 +72,52 @@ def test_two_processes_note_pauses_in_one_window(world: World) -> None:
         listeners[number % 2].heard(job, event)
     world.run_until(NOON + 30 * MINUTE)
     assert said(world)[1]["counts"] == {"job.paused": 6}
+
+
+@pytest.mark.parametrize("kind", [RunKind.NOTICE, RunKind.WINDOW])
+def test_after_a_send_that_failed_the_next_failure_is_told_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, kind: RunKind
+) -> None:
+    notify(world)
+    world.create("import", "every 5m", retry=ONCE)
+    fail(world)
+    assert refuse(world, monkeypatch, kind) == []
+    world.run_until(NOON + 9 * MINUTE)
+    assert len(said(world)) == (kind is RunKind.WINDOW)
+    world.run_until(NOON + 11 * MINUTE)
+    assert [body["kind"] for body in said(world)] == ["first"]
+    world.run_until(NOON + 25 * MINUTE)
+    assert [body["kind"] for body in said(world)] == ["first", "digest"]
+    assert said(world)[1]["counts"]["run.dead"] >= 2
+
+
+def test_after_a_send_that_failed_another_process_tells_the_next_failure(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notify(world)
+    world.create("import", "every 5m", retry=ONCE)
+    fail(world)
+    refuse(world, monkeypatch, RunKind.NOTICE)
+    world.run_until(NOON + 9 * MINUTE)
+    world.executor = Router(world.executor_ports.notifying())
+    world.run_until(NOON + 11 * MINUTE)
+    assert [body["kind"] for body in said(world)] == ["first"]
+
+
+def test_a_failure_after_the_end_of_a_window_that_was_not_ordered_is_told_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notify(world)
+    world.create("import", "every 3h", retry=ONCE)
+    fail(world)
+    refuse(world, monkeypatch, RunKind.NOTICE)
+    world.run_until(NOON + 5 * 60 * MINUTE)
+    assert said(world) == []
+    world.run_until(NOON + 6.1 * 60 * MINUTE)
+    assert [body["kind"] for body in said(world)] == ["first"]
+    assert "T18:00:00Z" in said(world)[0]["event"]["at"]
+    world.run_until(NOON + 6.5 * 60 * MINUTE)
+    assert said(world)[1]["counts"] == {"run.dead": 1}, "that of which nobody has heard"
 
 
 def test_a_fault_of_one_notification_deprives_no_other(

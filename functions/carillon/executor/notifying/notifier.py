@@ -9,7 +9,7 @@ from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.notifying.notice import first_notice
 from carillon.domain.notifying.notification import MOST_NOTIFICATIONS, OCCURRING, Notification, Told
-from carillon.domain.notifying.window import MOST_NOTED, Noted, Quiet, Window, after_event
+from carillon.domain.notifying.window import MOST_NOTED, Noted, Window, after_event
 from carillon.domain.run import RunKey, RunKind
 from carillon.errors import StoreUnavailableError
 from carillon.services.notices import Notices
@@ -83,23 +83,21 @@ class Notifier:
         return known[1]
 
     def _tell(self, notification: Notification, event: Noted) -> None:
-        """Put the window first, then send: who dies in between is followed by the repetition of the
-        same event."""
+        """Put the window first, then send, then put that it was sent: where anything fails or dies
+        in between, the next event, or the repetition of this one, sends again."""
         for _ in range(_ROUNDS):
             now = self._clock.now()
             window = self._window(notification, now)
+            if window is not None and window.is_owed(event, now):
+                window = self._order(notification, window)
+                if window is None:
+                    continue
             after = after_event(window, event, notification, now)
-            if after is Quiet.TOLD_LATER:
-                return
-            if after is Quiet.REPEATED:
-                if window is not None:
-                    self._send_first(window)
+            if after is None:
                 return
             if self._put(notification, after, window):
-                if window is None or after.last_delivery != window.last_delivery:
-                    self._send_first(after)
-                elif after.until != window.until:
-                    send_end(self._queue, after, self._settle, now)
+                if not after.is_ordered:
+                    self._order(notification, after)
                 return
         raise StoreUnavailableError(f"the window of {notification.name} changed at every step")
 
@@ -121,22 +119,25 @@ class Notifier:
         return is_put
 
     def _keep(self, notification: Notification, window: Window | None) -> None:
-        if window is None or not window.is_open:
+        """Only one that is ordered: of another each event has something to send."""
+        if window is None or not (window.is_open and window.is_ordered):
             self._open.pop(_place(notification), None)
             return
         if len(self._open) >= _MOST_OWNERS:
             self._open.clear()
         self._open[_place(notification)] = window
 
-    def _send_first(self, window: Window) -> None:
-        """Send the first message and the order of the window's end; a repetition sends the same."""
-        key = RunKey.from_run_id(window.owner, window.last_delivery)
-        if window.is_first:
-            until = window.until
-            notice = first_notice(window.name, window.first, until, self._link)
+    def _order(self, notification: Notification, window: Window) -> Window | None:
+        """Send the first message and the order of the window's end, and put that it was done; a
+        repetition sends the same. None if the window was changed meanwhile."""
+        if window.is_first:  # later messages are sent by the steps that have decided them
+            key = RunKey.from_run_id(window.owner, window.last_delivery)
+            notice = first_notice(window.name, window.first, window.until, self._link)
             self._notices.record(key, notice)
-        self._notices.send(key)
+            self._notices.send(key)
         send_end(self._queue, window, self._settle, self._clock.now())
+        ordered = window.ordered()
+        return ordered if self._put(notification, ordered, window) else None
 
 
 def send_end(queue: LaneQueue, window: Window, settle: timedelta, now: datetime) -> None:

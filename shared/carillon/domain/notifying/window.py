@@ -4,7 +4,6 @@ tell (docs/notifications.md#how-few-they-are)."""
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import Enum
 
 from carillon.domain.job import Lane
 from carillon.domain.message import Message
@@ -78,7 +77,8 @@ class Window:
     `quiet_until` no message of another kind is sent. `goes_on`: something has happened after
     `until`, which a further step is to tell. `noted` are events that no run tells of. A window that
     is not open any more still says up to when everything was told. `last_delivery` is the run id of
-    the message that was last recorded, which may have yet to be sent.
+    the message that was last recorded, which may have yet to be sent. `is_ordered`: its first
+    message and its end have been sent for; until that is on record each event sends for them.
     """
 
     owner: str
@@ -97,11 +97,24 @@ class Window:
     noted: tuple[Noted, ...] = ()
     goes_on: bool = False
     is_open: bool = True
+    is_ordered: bool = True
 
     @property
     def is_first(self) -> bool:
         """True while nothing but its first message was told."""
         return self.step == FIRST_STEP
+
+    def is_owed(self, event: Noted, now: datetime) -> bool:
+        """True if what the window has decided is to be sent for, again perhaps, at this event."""
+        if not self.is_open:
+            return False
+        if self.is_ordered:
+            return now > self.until + OVERDUE
+        return now < self.until or event.event_id == self.first.event_id
+
+    def ordered(self) -> "Window":
+        """The window once all that it has decided was sent for."""
+        return replace(self, is_ordered=True, revision=self.revision + 1)
 
     def unread(self, now: datetime) -> tuple[datetime, datetime]:
         """The span of the feed that the present step reads, by recording: both ends, in whole
@@ -128,24 +141,18 @@ class Window:
         return Message(key, "", 0, Lane.NORMAL, due_at, attempt=self.step)
 
 
-class Quiet(Enum):
-    """The reason why nothing is written for an event."""
-
-    TOLD_LATER = "told at the window's end"
-    REPEATED = "the window is this event's own: its messages are sent again"
-
-
 def after_event(
     window: Window | None, event: Noted, notification: Notification, now: datetime
-) -> Window | Quiet:
-    """The window as an event leaves it, to be put over the one that was read; or nothing is."""
+) -> Window | None:
+    """The window as an event leaves it, to be put over the one that was read; None where it is told
+    by the window as it is. One that has ended unordered gives way to a new one."""
     event = event.short
     if window is None or not window.is_open:
         return _opened(window, event, notification, now)
     if window.is_first and window.first.event_id == event.event_id:
-        return Quiet.REPEATED
-    if now > window.until + OVERDUE:
-        return Quiet.REPEATED
+        return None
+    if not window.is_ordered and now >= window.until:
+        return _opened(window, event, notification, now)
     is_news = not event.run_id or event.job_id not in {each.job_id for each in window.failing}
     if window.quiet_until <= now < window.until and is_news:
         return _opened(window, event, notification, now)
@@ -179,18 +186,21 @@ def _opened(
         period_seconds=notification.at_most_every,
         failing=_failing_with(failing, [event]),
         noted=noted,
+        is_ordered=False,
     )
 
 
-def _with(window: Window, event: Noted, now: datetime, until: datetime) -> Window | Quiet:
+def _with(window: Window, event: Noted, now: datetime, until: datetime) -> Window | None:
     """Only what the end would not see by itself is written: what no run tells of, that there was
     something after `until`, and that it is to come earlier, since it has news."""
     is_new = not event.run_id and event.event_id not in {each.event_id for each in window.noted}
     noted = (*window.noted, event) if is_new and len(window.noted) < MOST_NOTED else window.noted
     goes_on = window.goes_on or now >= window.until
-    revision = window.revision + 1
-    after = replace(window, noted=noted, goes_on=goes_on, until=until, revision=revision)
-    return Quiet.TOLD_LATER if replace(after, revision=window.revision) == window else after
+    after = replace(window, noted=noted, goes_on=goes_on, until=until)
+    if after == window:
+        return None
+    is_ordered = window.is_ordered and until == window.until
+    return replace(after, is_ordered=is_ordered, revision=window.revision + 1)
 
 
 def events_to_tell(window: Window, recorded: Sequence[Noted]) -> tuple[Noted, ...]:
@@ -243,6 +253,7 @@ def after_end(
         noted=(),
         goes_on=False,
         is_open=bool(delivery or window.goes_on or still),
+        is_ordered=True,
         expires_at=until + LIFETIME,
     )
 
