@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -32,7 +32,7 @@ class Found:
     jobs: Mapping[str, Job]
     runs: Mapping[str, list[Run]]
     activity: Sequence[Result] = ()
-    summed: Sequence[Counted] = ()
+    summed: Mapping[datetime, Sequence[Counted]] = field(default_factory=dict)
 
     @property
     def all_runs(self) -> list[Run]:
@@ -62,8 +62,11 @@ def read(stores: Stores, owner: str, job_ids: Iterable[str]) -> Found:
     begin, feed = now - _SPAN, Activity(stores.activity)
     summing = Summing(feed, History(stores.runs), stores.calendars, SystemClock())
     there = [job for job in jobs.values() if not job.is_tombstone]
-    summed = summing.of(owner, there, begin, now).counted
-    return Found(jobs, runs, feed.all(owner, begin, now)[0], summed)
+    shown = feed.all(owner, begin, now)[0]
+    fired = sorted(result.key.fire_at for result in shown)
+    begins = (begin, fired[len(fired) // 2]) if fired else (begin,)
+    summed = {each: summing.of(owner, there, each, now).counted for each in begins}
+    return Found(jobs, runs, shown, summed)
 
 
 def _runs(stores: Stores, owner: str, job_id: str) -> list[Run]:

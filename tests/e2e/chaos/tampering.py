@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 
+from carillon.domain.activity.results import Result
 from carillon.domain.run import Run, RunKind, RunStatus
 from tests.e2e.chaos.customer import Acknowledgement
-from tests.e2e.chaos.evidence import Story
-from tests.e2e.chaos.tables import Found
+from tests.e2e.chaos.evidence import Story, evidence_of
 from tests.e2e.chaos.witness import Arrival
 
 SECOND = timedelta(seconds=1)
@@ -42,7 +42,7 @@ def a_success_was_never_called(story: Story) -> Story:
 def a_created_job_is_gone(story: Story) -> Story:
     first = next(each for each in story.acknowledgements if each.call == "create")
     jobs = {job_id: job for job_id, job in story.found.jobs.items() if job_id != first.job_id}
-    return replace(story, found=Found(jobs, story.found.runs))
+    return replace(story, found=replace(story.found, jobs=jobs))
 
 
 def a_paused_job_went_on(story: Story) -> Story:
@@ -73,6 +73,24 @@ def a_message_is_left(story: Story) -> Story:
     return replace(story, leftovers=["1 message"])
 
 
+def a_row_of_the_feed_is_dropped(story: Story) -> Story:
+    lost = evidence_of(story).activity_lost
+    gone = next(
+        each for each in story.found.activity if _is_told(each) and each.identity not in lost
+    )
+    left = [each for each in story.found.activity if each.identity != gone.identity]
+    return replace(story, found=replace(story.found, activity=left))
+
+
+def a_summary_leaves_a_job_out(story: Story) -> Story:
+    job_id = _a_success(story).key.job_id
+    summed = {
+        begin: [each for each in counted if each.job_id != job_id]
+        for begin, counted in story.found.summed.items()
+    }
+    return replace(story, found=replace(story.found, summed=summed))
+
+
 TAMPERINGS: tuple[tuple[Callable[[Story], Story], str], ...] = (
     (a_row_is_lost, "has no row"),
     (a_run_starts_early, "started at"),
@@ -84,6 +102,8 @@ TAMPERINGS: tuple[tuple[Callable[[Story], Story], str], ...] = (
     (a_run_is_no_occurrence, "is no occurrence"),
     (a_deleted_job_is_there, "was deleted, and is there"),
     (a_message_is_left, "1 message"),
+    (a_row_of_the_feed_is_dropped, "not in the feed"),
+    (a_summary_leaves_a_job_out, ", 0 are summed up"),
 )
 """With each, words of what the checks then say."""
 
@@ -101,6 +121,10 @@ def _a_success(story: Story) -> Run:
     )
 
 
+def _is_told(result: Result) -> bool:
+    return result.status in (RunStatus.DEAD, RunStatus.RETRYING)
+
+
 def _call_of(story: Story, run: Run) -> Arrival:
     return next(each for each in story.arrivals if each.run_id == run.key.run_id)
 
@@ -108,13 +132,13 @@ def _call_of(story: Story, run: Run) -> Arrival:
 def _without(story: Story, gone: Run) -> Story:
     job_id = gone.key.job_id
     left = [run for run in story.found.runs[job_id] if run.key != gone.key]
-    return replace(story, found=Found(story.found.jobs, {**story.found.runs, job_id: left}))
+    return replace(story, found=replace(story.found, runs={**story.found.runs, job_id: left}))
 
 
 def _with(story: Story, more: Run) -> Story:
     job_id = more.key.job_id
     runs = {**story.found.runs, job_id: [*story.found.runs[job_id], more]}
-    return replace(story, found=Found(story.found.jobs, runs))
+    return replace(story, found=replace(story.found, runs=runs))
 
 
 def _with_arrivals(story: Story, arrivals: Iterable[Arrival]) -> Story:

@@ -1,6 +1,6 @@
 """The activity of a simulated deployment, as its feed has it and as summaries count it."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from carillon.clock import ManualClock
@@ -11,15 +11,15 @@ from carillon.services.summing import Summing
 from carillon.simulation.deployment import Deployment
 
 
-def activity_of(deployment: Deployment) -> dict[str, Any]:
+def activity_of(deployment: Deployment, owners: frozenset[str]) -> dict[str, Any]:
     """The members of Evidence that tell of it."""
     stores = deployment.stores
     records = stores.activity.all()
     results = [result for record in records for result in record.results]
-    counted: list[Counted] = []
+    summed: dict[datetime, list[Counted]] = {}
     if results:
         now = deployment.loop.instant()
-        begin = min(result.key.fire_at for result in results) - timedelta(hours=2)
+        fired = sorted(result.key.fire_at for result in results)
         summing = Summing(
             Activity(stores.activity),
             History(stores.runs),
@@ -27,8 +27,11 @@ def activity_of(deployment: Deployment) -> dict[str, Any]:
             ManualClock(now),
             threads=1,
         )
-        for owner in sorted({record.owner for record in records}):
-            jobs = stores.jobs.list(owner, 1000).items
-            counted += summing.of(owner, jobs, begin, now).counted
+        # Of everything, and from the middle of things on.
+        for begin in (fired[0] - timedelta(hours=2), fired[len(fired) // 2]):
+            counted = summed[begin] = []
+            for owner in sorted(owners):
+                jobs = stores.jobs.list(owner, 1000).items
+                counted += summing.of(owner, jobs, begin, now).counted
     lost = frozenset(result.identity for result in deployment.activity.lost)
-    return {"activity": results, "activity_lost": lost, "summed": counted}
+    return {"activity": results, "activity_lost": lost, "summed": summed}

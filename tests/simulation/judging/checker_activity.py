@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from carillon.audit.evidence import Violation
+from carillon.audit.evidence import JobVersion, Violation
 from carillon.domain.run import NO_RUNS, Run, RunKind, RunStatus
 from tests.simulation.judging.known import Known
 
@@ -59,30 +59,50 @@ def _deviates(row: Run, attempt: _Attempt, status: RunStatus) -> bool:
 
 
 def summed(known: Known) -> Iterator[Violation]:
-    """Summaries count what the rows show: no success without its row, and of jobs that never
-    changed each run under its status."""
-    by_job: dict[str, Counter[tuple[datetime, str]]] = {}
-    for each in known.evidence.summed:
-        by_job.setdefault(each.job_id, Counter())[each.fire_at, each.outcome] += each.count
-    for job_id, counts in by_job.items():
-        rows = known.rows.get(job_id, ())
-        lost = known.evidence.activity_lost
-        last = list(_last(rows))
-        expected = Counter((row.key.fire_at, row.status.value) for row in last)
-        unsure = {row.key.fire_at for row in last if (row.key.run_id, row.attempt) in lost}
-        versions = known.evidence.versions.get(job_id, ())
-        is_constant = len(versions) == 1 and versions[0].job.revision == 1
-        for (fire_at, outcome), count in counts.items():
-            there = expected[fire_at, outcome]
-            if outcome == "succeeded" and count > there:
-                text = f"{count} successes at {fire_at} are summed up, rows show {there}"
-                yield Violation("feed", job_id, text)
-        for (fire_at, outcome), there in expected.items() if is_constant else ():
-            # A day that is closed later moves occurrences to before the job: none is due there.
-            is_due = fire_at > versions[0].job.generation.from_at
-            if is_due and fire_at not in unsure and counts[fire_at, outcome] != there:
-                text = f"{there} {outcome} at {fire_at}, {counts[fire_at, outcome]} are summed up"
-                yield Violation("feed", job_id, text)
+    """Summaries count what the rows show: of jobs that are still there each run under its status,
+    no success without its row, and no skip more often than it was recorded."""
+    there = [job_id for job_id, all_of in known.evidence.versions.items() if _is_there(all_of)]
+    for begin, counted in known.evidence.summed.items():
+        by_job: dict[str, Counter[tuple[datetime, str]]] = {job_id: Counter() for job_id in there}
+        for each in counted:
+            by_job.setdefault(each.job_id, Counter())[each.fire_at, each.outcome] += each.count
+        for job_id, counts in by_job.items():
+            yield from _misjudged(known, job_id, begin, counts)
+
+
+def _is_there(versions: Sequence[JobVersion]) -> bool:
+    """Lenient: a change of a calendar takes occurrences away from where they have fired."""
+    job = versions[-1].job
+    return not job.is_tombstone and (job.spec.calendar is None or job.revision == 1)
+
+
+def _misjudged(
+    known: Known, job_id: str, begin: datetime, counts: Counter[tuple[datetime, str]]
+) -> Iterator[Violation]:
+    rows = [row for row in known.rows.get(job_id, ()) if row.key.fire_at >= begin]
+    last, lost = list(_last(rows)), known.evidence.activity_lost
+    expected = Counter((row.key.fire_at, row.status.value) for row in last)
+    for (fire_at, outcome), count in counts.items():
+        there = expected[fire_at, outcome]
+        if outcome == "succeeded" and count > there:
+            text = f"{count} successes at {fire_at} are summed up, rows show {there}"
+            yield Violation("feed", job_id, text)
+    covers = [row.covers_count for row in rows if row.key.kind is RunKind.MISSED]
+    skipped = sum(n for (_, outcome), n in counts.items() if outcome == "skipped")
+    most = sum(n for (_, status), n in expected.items() if status == "skipped")
+    if None not in covers and skipped > most + sum(each or 0 for each in covers):
+        yield Violation("feed", job_id, f"{skipped} skips since {begin} are summed up: too many")
+    versions = known.evidence.versions.get(job_id, ())
+    if not versions or not _is_there(versions):
+        return
+    unsure = {row.key.fire_at for row in last if (row.key.run_id, row.attempt) in lost}
+    job = versions[-1].job
+    for (fire_at, outcome), there in expected.items():
+        # A day that is closed later moves occurrences to before the job: none is due there.
+        is_due = job.spec.calendar is None or fire_at > job.generation.from_at
+        if is_due and fire_at not in unsure and counts[fire_at, outcome] != there:
+            text = f"{there} {outcome} at {fire_at}, {counts[fire_at, outcome]} are summed up"
+            yield Violation("feed", job_id, text)
 
 
 def _last(rows: Sequence[Run]) -> Iterator[Run]:

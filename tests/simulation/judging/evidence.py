@@ -132,7 +132,8 @@ class Evidence(evidence.Evidence):
 
     `caught_up` counts what ticks sent or indexed because they had been away, by segment and owner.
     `activity` is the feed, with doubles (None: unknown), `activity_lost` what its store did not
-    take, by run id and attempt, and `summed` what summaries count of all of it.
+    take, by run id and attempt, and `summed` what summaries count from an instant on, by that
+    instant.
     `results` are the whole results of the runs that have one, None where it is not there.
     `target_faults` are those of the `faults` that struck in a target, with the id of the job that
     called it.
@@ -159,7 +160,7 @@ class Evidence(evidence.Evidence):
     caught_up: Mapping[tuple[int, str], int] = field(default_factory=dict)
     activity: Sequence[Result] | None = None
     activity_lost: frozenset[tuple[str, int]] = frozenset()
-    summed: Sequence[Counted] = ()
+    summed: Mapping[datetime, Sequence[Counted]] = field(default_factory=dict)
     results: Mapping[RunKey, str | None] = field(default_factory=dict)
     notifications: Sequence[Notification] = ()
     notices: Mapping[str, Notice] = field(default_factory=dict)

@@ -126,7 +126,8 @@ class Recorder:
         """All that was seen by now; everything that was due up to `until` is to have ended."""
         deployment = self._known_deployment()
         options, chaos = deployment.options, deployment.loop.chaos
-        notices = notices_of(deployment, frozenset(key.owner for key in self._rows))
+        owners = frozenset(key.owner for key in self._rows)
+        notices = notices_of(deployment, owners)
         return Evidence(
             versions={**self._versions, **notices.pop("versions", {})},
             runs=list(self._rows.values()),
@@ -144,7 +145,7 @@ class Recorder:
             operations=list(self._operations.values()),
             loads=self._loads,
             caught_up=self._caught_up,
-            **activity_of(deployment),
+            **activity_of(deployment, owners),
             results={
                 row.key: deployment.stores.runs.get_result(row)
                 for row in self._rows.values()

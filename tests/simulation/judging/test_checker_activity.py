@@ -5,7 +5,7 @@ from dataclasses import replace
 from carillon.domain.activity.results import results_of
 from carillon.domain.activity.summary import Counted
 from carillon.domain.run import RunStatus
-from tests.simulation.judging.checker_book import JOB_ID, Book, after, found, only, plain
+from tests.simulation.judging.checker_book import JOB_ID, NOON, Book, after, found, only, plain
 
 
 def told(book: Book) -> list[object]:
@@ -45,7 +45,28 @@ def test_a_result_that_no_row_shows() -> None:
 def test_a_success_that_no_row_shows_is_not_to_be_summed_up() -> None:
     book = plain()
     right = [Counted(JOB_ID, "", (), after(second), "succeeded") for second in (10, 20, 30)]
-    assert found(book.evidence(30, summed=right)) == []
+    assert found(book.evidence(30, summed={NOON: right})) == []
     green = [*right, Counted(JOB_ID, "", (), after(40), "succeeded")]
-    only(book.evidence(30, summed=green), "feed", "rows show 0")
-    only(book.evidence(30, summed=right[:2]), "feed", "0 are summed up")
+    only(book.evidence(30, summed={NOON: green}), "feed", "rows show 0")
+    only(book.evidence(30, summed={NOON: right[:2]}), "feed", "0 are summed up")
+    only(book.evidence(30, summed={NOON: []}), "feed", "0 are summed up")
+
+
+def test_a_summary_from_the_middle_on_has_what_fired_since() -> None:
+    book = plain()
+    right = [Counted(JOB_ID, "", (), after(second), "succeeded") for second in (20, 30)]
+    assert found(book.evidence(30, summed={after(20): right})) == []
+    only(book.evidence(30, summed={after(10): right}), "feed", "0 are summed up")
+
+
+def test_a_cover_is_not_to_be_summed_up_twice() -> None:
+    book = plain()
+    book.gap(30, 60)
+    book.passed_over(40, 60, 3, 62)
+    right = [Counted(JOB_ID, "", (), after(second), "succeeded") for second in (10, 20, 30)]
+    skipped = [Counted(JOB_ID, "", (), after(second), "skipped") for second in (40, 50, 60)]
+    texts = [text for _, text in found(book.evidence(60, summed={NOON: [*right, *skipped]}))]
+    assert not any("summed up" in text for text in texts)
+    whole = Counted(JOB_ID, "", (), after(60), "skipped", count=3)
+    evidence = book.evidence(60, summed={NOON: [*right, *skipped, whole]})
+    assert any("6 skips" in text for _, text in found(evidence))

@@ -61,7 +61,7 @@ NOTICES = (
     Mutant(
         "notice_not_sent_again",
         ("notice",),
-        "a window counts as ordered once it is put: what its executor died before is sent by nobody",
+        "a window counts as ordered once it is put: what its executor died before is never sent",
         (Swap(window, "_opened", _not_again),),
         _FAILING,
     ),
