@@ -169,6 +169,7 @@ def a_full_window(owner: str, revision: int = 7) -> Window:
         noted=(Noted(Told.JOB_PAUSED, NOW, job_id(1), "é"),),
         goes_on=True,
         is_open=False,
+        is_ordered=False,
     )
 
 

@@ -21,8 +21,8 @@ _KNOWN_AFTER = timedelta(seconds=40)
 """An executor may have read an owner's notifications before they could be read."""
 _STEP = timedelta(seconds=90)
 """What the step at the end of a window may take, with the repetitions of a process that dies."""
-_HINDERED = timedelta(minutes=75)
-"""A window whose first message could not be sent is taken up again after an hour."""
+_HINDERED = timedelta(seconds=10)
+"""What comes later sends for what could not be told; clocks differ."""
 _BEFORE = timedelta(minutes=5)
 """What could not be told had happened so long before at most: executors die in between."""
 

@@ -24,7 +24,8 @@ _FAILING = both(_told, faulty(dies=0.02, target_refuses=0.15))
 
 def _not_again(original: Code) -> Code:
     def _opened(*args: Any) -> Window:
-        return replace(original(*args), is_ordered=True)
+        opened: Window = original(*args)
+        return replace(opened, is_ordered=True)
 
     return _opened
 
@@ -61,7 +62,7 @@ NOTICES = (
     Mutant(
         "notice_not_sent_again",
         ("notice",),
-        "a window counts as ordered once it is put: what its executor died before is never sent",
+        "a window counts as ordered once it is put: nobody sends what its executor died before",
         (Swap(window, "_opened", _not_again),),
         _FAILING,
     ),
