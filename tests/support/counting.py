@@ -117,8 +117,8 @@ class ClientMeter:
     ) -> None:
         """Each item is rounded by itself, and one that is not there is a unit, too."""
         missing = len(asked["Keys"]) - len(items)
-        units = missing + sum(read_units(item_size(item)) for item in items)
-        units *= 1 if asked.get("ConsistentRead") else 0.5
+        rounded = missing + sum(read_units(item_size(item)) for item in items)
+        units = rounded * (1 if asked.get("ConsistentRead") else 0.5)
         self.reads[kind] += units
         self.amounts[Line.READS] += units
 

@@ -1,6 +1,6 @@
 """Cooperative tasks under one virtual clock: the same seed gives the same run, to the letter."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from typing import Any, TypeVar
@@ -365,5 +365,7 @@ class Loop:
 
 
 def _short(value: object) -> str:
+    if isinstance(value, Iterator):  # its own words are its address, which no replay repeats
+        return f"<{type(value).__name__}>"
     text = repr(value) if not hasattr(value, "run_id") else str(value.run_id)
     return text if len(text) <= 160 else f"{text[:150]}..."
