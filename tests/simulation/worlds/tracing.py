@@ -1,7 +1,7 @@
 """The trace of a simulation in short words: one line for each call, fault and answer."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any
@@ -95,6 +95,8 @@ def describe(value: object) -> str:
             return value
         case list() | tuple():
             return _several(value)
+        case Iterator():  # its own words are its address, which no replay repeats
+            return f"<{type(value).__name__}>"
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
