@@ -20,6 +20,8 @@ QUICK = {
     "open_without_check": 10,
     "late_report_accepted": 20,
     "redelivered_result_untold": 20,
+    "job_left_out_of_a_summary": 10,
+    "summed_since_the_change": 10,
 }
 """Mutants that few seeds give away, with more seeds than they take."""
 

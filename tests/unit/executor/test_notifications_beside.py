@@ -54,6 +54,10 @@ def refuse(world: World, monkeypatch: pytest.MonkeyPatch, kind: RunKind) -> list
     return refused
 
 
+def _refuse_all(messages: Any, delays: Any, until: Any = None) -> None:
+    raise QueueUnavailableError(len(messages), "down")
+
+
 def test_each_of_several_pauses_in_a_window_is_in_its_digest(world: World) -> None:
     notify(world)
     for name in ("import", "export", "report"):
@@ -118,6 +122,23 @@ def test_a_failure_after_the_end_of_a_window_that_was_not_ordered_is_told_at_onc
     assert "T18:00:00Z" in said(world)[0]["event"]["at"]
     world.run_until(NOON + 6.5 * 60 * MINUTE)
     assert said(world)[1]["counts"] == {"run.dead": 1}, "that of which nobody has heard"
+
+
+def test_a_pause_is_noted_though_the_queue_takes_no_message(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notify(world, on=(Told.JOB_PAUSED,))
+    jobs: list[Job] = [world.create(f"job {number}", "every 1d") for number in range(4)]
+    with monkeypatch.context() as patch:
+        patch.setattr(world.queue, "send", _refuse_all)
+        for job in jobs[:3]:
+            event = job_event(EventType.JOB_PAUSED, job, world.clock.now())
+            world.executor_ports.notifier.heard(job, event)
+    event = job_event(EventType.JOB_PAUSED, jobs[3], world.clock.now())
+    world.executor_ports.notifier.heard(jobs[3], event)
+    world.run_until(NOON + 30 * MINUTE)
+    assert said(world)[0]["event"]["job_name"] == "job 0"
+    assert said(world)[1]["counts"] == {"job.paused": 3}
 
 
 def test_a_fault_of_one_notification_deprives_no_other(

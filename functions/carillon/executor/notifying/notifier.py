@@ -88,17 +88,13 @@ class Notifier:
         for _ in range(_ROUNDS):
             now = self._clock.now()
             window = self._window(notification, now)
-            if window is not None and window.is_owed(event, now):
-                window = self._order(notification, window)
-                if window is None:
-                    continue
             after = after_event(window, event, notification, now)
-            if after is None:
-                return
-            if self._put(notification, after, window):
-                if not after.is_ordered:
-                    self._order(notification, after)
-                return
+            if after is not None and not self._put(notification, after, window):
+                continue
+            current = after or window
+            if current is not None and current.is_owed(now):
+                self._order(notification, current)
+            return
         raise StoreUnavailableError(f"the window of {notification.name} changed at every step")
 
     def _window(self, notification: Notification, now: datetime) -> Window | None:
@@ -127,17 +123,16 @@ class Notifier:
             self._open.clear()
         self._open[_place(notification)] = window
 
-    def _order(self, notification: Notification, window: Window) -> Window | None:
+    def _order(self, notification: Notification, window: Window) -> None:
         """Send the first message and the order of the window's end, and put that it was done; a
-        repetition sends the same. None if the window was changed meanwhile."""
+        repetition sends the same. Who changes the window meanwhile sends, too."""
         if window.is_first:  # later messages are sent by the steps that have decided them
             key = RunKey.from_run_id(window.owner, window.last_delivery)
             notice = first_notice(window.name, window.first, window.until, self._link)
             self._notices.record(key, notice)
             self._notices.send(key)
         send_end(self._queue, window, self._settle, self._clock.now())
-        ordered = window.ordered()
-        return ordered if self._put(notification, ordered, window) else None
+        self._put(notification, window.ordered(), window)
 
 
 def send_end(queue: LaneQueue, window: Window, settle: timedelta, now: datetime) -> None:

@@ -104,13 +104,9 @@ class Window:
         """True while nothing but its first message was told."""
         return self.step == FIRST_STEP
 
-    def is_owed(self, event: Noted, now: datetime) -> bool:
-        """True if what the window has decided is to be sent for, again perhaps, at this event."""
-        if not self.is_open:
-            return False
-        if self.is_ordered:
-            return now > self.until + OVERDUE
-        return now < self.until or event.event_id == self.first.event_id
+    def is_owed(self, now: datetime) -> bool:
+        """True if what the window has decided is to be sent for, again perhaps."""
+        return not self.is_ordered or now > self.until + OVERDUE
 
     def ordered(self) -> "Window":
         """The window once all that it has decided was sent for."""
