@@ -43,7 +43,7 @@ _Span = tuple[datetime, datetime]
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What is to be read of a job's history: the rows at fire times, and all those of a span."""
+    """The part of a job's history to be read: the rows at fire times, and those of a span."""
 
     job: Job
     fire_times: Sequence[datetime]

@@ -71,13 +71,9 @@ def smoke(
         url = public_url or (receiver.url if receiver else "")
         probes = list(_probes(settings, api.api_url, url, target or [], quick, most_lag))
         try:
-            with progress_bar() as show:
-                show(f"0 of {len(probes)} checks", 0, len(probes))
-                for done, result in enumerate(work.run(probes), 1):
-                    failed += not result.holds
-                    _tell(result, as_json)
-                    total = max(done, len(probes))
-                    show(f"{done} of {total} checks", done, total)
+            for result in _awaited(work.run(probes), len(probes)):
+                failed += not result.holds
+                _tell(result, as_json)
             if receiver is not None:
                 verified = sum(each.verified for each in receiver.deliveries)
                 text = f"{verified} of {len(receiver.deliveries)} deliveries verified"
@@ -89,6 +85,15 @@ def smoke(
             _tell(cleaned, as_json)
     if failed or not cleaned.holds:
         raise typer.Exit(ExitCode.UNEXPECTED)
+
+
+def _awaited(results: "Iterator[Result]", count: int) -> "Iterator[Result]":
+    """The results as they come, under a bar; there may be more of them than probes."""
+    with progress_bar() as show:
+        show(f"0 of {count} checks", 0, count)
+        for done, result in enumerate(results, 1):
+            yield result
+            show(f"{done} of {max(done, count)} checks", done, max(done, count))
 
 
 def _probes(
