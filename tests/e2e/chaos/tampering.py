@@ -10,6 +10,7 @@ from carillon.domain.run import Run, RunKind, RunStatus
 from tests.e2e.chaos.customer import Acknowledgement
 from tests.e2e.chaos.evidence import Story, evidence_of
 from tests.e2e.chaos.witness import Arrival
+from tests.simulation.judging.checker_activity import TOLD_WITHIN
 
 SECOND = timedelta(seconds=1)
 
@@ -75,8 +76,16 @@ def a_message_is_left(story: Story) -> Story:
 
 def a_row_of_the_feed_is_dropped(story: Story) -> Story:
     lost = evidence_of(story).activity_lost
+    # What ended at the last need not be told yet.
+    settled = {
+        run.key.run_id
+        for run in story.found.all_runs
+        if max(run.key.fire_at, run.updated_at + TOLD_WITHIN) <= story.ended_at
+    }
     gone = next(
-        each for each in story.found.activity if _is_told(each) and each.identity not in lost
+        each
+        for each in story.found.activity
+        if _is_told(each) and each.identity not in lost and each.identity[0] in settled
     )
     left = [each for each in story.found.activity if each.identity != gone.identity]
     return replace(story, found=replace(story.found, activity=left))

@@ -10,7 +10,7 @@ from tests.simulation.judging.known import Known
 
 _ORDINARY = frozenset({RunKind.SCHEDULED, RunKind.AFTER, RunKind.CALLBACK})
 _Attempt = tuple[str, int]
-_TOLD_WITHIN = timedelta(seconds=10)
+TOLD_WITHIN = timedelta(seconds=10)
 """A report is followed by a message that comes after it."""
 
 
@@ -31,7 +31,7 @@ def in_the_feed(known: Known) -> Iterator[Violation]:
             for attempt, status in ends.items():
                 is_lost = attempt in known.evidence.activity_lost
                 # The executor that tells of it may have yet to come.
-                told_by = max(row.key.fire_at, row.updated_at + _TOLD_WITHIN)
+                told_by = max(row.key.fire_at, row.updated_at + TOLD_WITHIN)
                 is_lost = is_lost or told_by > known.evidence.until
                 if _deviates(row, attempt, status) and not is_lost and attempt not in shown:
                     text = f"attempt {attempt[1]} of {attempt[0]} is {status}, and not in the feed"
