@@ -5,14 +5,17 @@ import math
 import random
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from heapq import heappop, heappush
 from threading import Condition, Event, Thread, Timer
-from typing import NoReturn, Protocol
+from typing import NoReturn, Protocol, TypeVar
 
 from ulid import ULID
+
+_T = TypeVar("_T")
 
 
 class Clock(Protocol):
@@ -60,6 +63,32 @@ class Timers(Protocol):
         The answer calls it off, and does not wait for one that is under way.
         """
         ...
+
+
+class SideBySide(Protocol):
+    """Makes calls that are independent of each other at one time."""
+
+    def __call__(self, calls: Sequence[Callable[[], _T]]) -> list[_T]:
+        """The answers, in the order of the calls, when all have ended; raises what one raises."""
+        ...
+
+
+def one_by_one(calls: Sequence[Callable[[], _T]]) -> list[_T]:
+    """SideBySide with one thread only."""
+    return [call() for call in calls]
+
+
+class SideBySideThreads:
+    """SideBySide in threads of its own, made when they are first needed and kept."""
+
+    def __init__(self, most: int, name: str) -> None:
+        """More calls than `most` take turns."""
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix=name)
+
+    def __call__(self, calls: Sequence[Callable[[], _T]]) -> list[_T]:
+        if len(calls) == 1:
+            return [calls[0]()]
+        return list(self._threads.map(lambda call: call(), calls))
 
 
 class SystemClock:

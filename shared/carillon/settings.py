@@ -98,6 +98,14 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def switch(value: object) -> bool:
+    """Reads `on` or `off`; as true and false, which JSON and the CDK's context have, too."""
+    given = {"on": True, "true": True, "off": False, "false": False}
+    if str(value).lower() not in given:
+        raise ValueError(f"expected on or off, got {value!r}")
+    return given[str(value).lower()]
+
+
 def text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"expected text, got {value!r}")
@@ -192,6 +200,9 @@ class Choices:
     )
     tick_workers: int = option(
         1, WholeNumber(1, 5), "one tick does not get through its segments within a minute"
+    )
+    chunks: bool = option(
+        False, switch, "off: each occurrence goes alone, and its row is all that is written of it"
     )
     look_ahead_minutes: int = option(
         2,

@@ -23,15 +23,14 @@ from typing import Any
 
 import boto3
 
-from carillon.clock import ManualClock
+from carillon.clock import ManualClock, SideBySide, SideBySideThreads, one_by_one
 from carillon.domain.job import Generation, Job, Lane
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel import delaying
 from carillon.local.emulator import Emulator
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
-from carillon.tick.dispatcher import Dispatcher, SideBySideThreads
-from carillon.tick.ports import SideBySide, one_by_one
+from carillon.tick.dispatcher import Dispatcher
 from tests.support.jobs import make_job
 from tests.support.tables import create_deployment
 
@@ -200,8 +199,8 @@ def _idle_ticks(bench: Bench) -> list[tuple[str, float, float]]:
     cases: list[tuple[str, range, SideBySide]] = [
         ("16 segments, one after the other", range(100, 116), one_by_one),
         ("4 segments, one after the other", range(200, 204), one_by_one),
-        ("4 segments, side by side", range(300, 304), SideBySideThreads(16)),
-        ("16 segments, side by side", range(400, 416), SideBySideThreads(16)),
+        ("4 segments, side by side", range(300, 304), SideBySideThreads(16, "visit")),
+        ("16 segments, side by side", range(400, 416), SideBySideThreads(16, "visit")),
     ]
     return [(name, *bench.idle_tick(segments, together)) for name, segments, together in cases]
 

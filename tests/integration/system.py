@@ -6,8 +6,8 @@ from threading import Lock
 from typing import Any
 
 from carillon.clock import Clock, SystemEntropy
+from carillon.domain.chunks.message import Order
 from carillon.domain.job import Generation, Job, segment_of
-from carillon.domain.message import Message
 from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.policies import CatchUp
 from carillon.domain.spec.names import job_id_of
@@ -46,7 +46,7 @@ class Undelayed:
     def __init__(self, queue: LaneQueue) -> None:
         self._queue = queue
 
-    def send(self, messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
+    def send(self, messages: Sequence[Order], delays: Sequence[float], *until: Any) -> None:
         self._queue.send(messages, [0] * len(delays))
 
 
@@ -90,6 +90,7 @@ class System:
             jobs=self.stores.jobs,
             calendars=self.stores.calendars,
             wheel=wheel,
+            chunks=self.stores.chunks,
             indexer=Indexer(self.stores.jobs, wheel, self.queue, self.clock, self.stores.calendars),
             clock=self.clock,
             on_bad_entry=lambda *where: None,
@@ -106,6 +107,7 @@ class System:
                 calendars=self.stores.calendars,
                 wheel=self.stores.wheel,
                 runs=self.stores.runs,
+                chunks=self.stores.chunks,
                 queue=self.queue,
                 indexer=self.indexer(),
                 targets=self.targets,

@@ -38,6 +38,7 @@ from carillon.schedules import (
 from carillon.services.activity import Activity, ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
 from carillon.stores.memory.activity import MemoryActivityStore
+from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
 from carillon.stores.memory.rows import (
     MemoryJobStore,
@@ -98,6 +99,7 @@ class World:
         self.calendars = MemoryVersionedRows(CALENDARS)
         self.wheel = MemoryWheelStore(page_size=7)
         self.runs = CheckedRuns()
+        self.chunks = MemoryChunkStore()
         self.activity = MemoryActivityStore()
         self.admission_rows = MemoryVersionedRows(ADMISSION_ROWS)
         self.operations = MemoryVersionedRows(OPERATIONS)
@@ -117,6 +119,7 @@ class World:
             calendars=self.calendars,
             wheel=self.wheel,
             runs=self.runs,
+            chunks=self.chunks,
             queue=self.queue,
             indexer=self.indexer,
             targets=self.targets,
@@ -138,6 +141,7 @@ class World:
             jobs=self.jobs,
             calendars=self.calendars,
             wheel=self.wheel,
+            chunks=self.chunks,
             indexer=self.indexer,
             clock=self.clock,
             on_bad_entry=lambda *where: self.bad_entries.append(" ".join(map(str, where))),

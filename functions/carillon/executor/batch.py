@@ -12,6 +12,7 @@ from math import ceil
 from typing import Protocol, TypeVar
 
 from carillon.domain.canary import is_canary
+from carillon.domain.chunks.message import Order
 from carillon.domain.execution import returning
 from carillon.domain.execution.transitions import EARLY
 from carillon.domain.job import Job
@@ -130,6 +131,8 @@ class Handled(StrEnum):
     """The missed-run check found nothing overdue."""
     RESUMED = "resumed"
     """A job, at the end of its pause."""
+    CHUNK = "chunk"
+    """Several occurrences; their own reports tell of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,8 @@ class Report:
     """The handling of a message; `run` is the row that was last written or read, if any.
 
     `completes`: its end was that of the job, which was to be deleted then. `instead`: the handling
-    of the occurrence that represents it. `job`: the row by which the run was handled.
+    of the occurrence that represents it. `job`: the row by which the run was handled. `members`: of
+    a chunk, the handling of its occurrences.
     """
 
     handled: Handled
@@ -147,6 +151,13 @@ class Report:
     completes: bool = False
     instead: "Report | None" = None
     job: Job | None = None
+    members: tuple["Report", ...] = ()
+
+    @property
+    def whole(self) -> tuple["Report", ...]:
+        """The reports of single runs that it stands for."""
+        instead = () if self.instead is None else (self.instead,)
+        return (*self.members, *instead) if self.members else (self, *instead)
 
 
 def send_back(ports: ExecutorPorts, message: Message) -> Report:
@@ -156,7 +167,7 @@ def send_back(ports: ExecutorPorts, message: Message) -> Report:
     return Report(Handled.SENT_BACK, again, reason="an attempt is left to be made")
 
 
-def defer(ports: ExecutorPorts, message: Message, at: datetime, reason: str) -> Report:
+def defer(ports: ExecutorPorts, message: Order, at: datetime, reason: str) -> Report:
     """Send a copy of a message, visible at `at`, as far as the queue can delay it; the one received
     is to be acknowledged then. Before its time it may come a little early: the rest is waited out.
     """
@@ -164,10 +175,11 @@ def defer(ports: ExecutorPorts, message: Message, at: datetime, reason: str) -> 
     is_its_time = at == message.starts_at
     delay = message.delay_seconds(now) if is_its_time else ceil((at - now).total_seconds())
     ports.queue.send([message], [max(0, min(delay, LONGEST_DELAY_SECONDS))])
-    return Report(Handled.DEFERRED, message, reason=reason)
+    single = message if isinstance(message, Message) else message.alone(message.members[0])
+    return Report(Handled.DEFERRED, single, reason=reason)
 
 
-def defer_early(ports: ExecutorPorts, message: Message) -> Report | None:
+def defer_early(ports: ExecutorPorts, message: Order) -> Report | None:
     """Defer a message that is early; None at its time, after what is left has been waited out."""
     early = message.starts_at - ports.clock.now()
     if early > EARLY:
@@ -201,7 +213,7 @@ def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None
 
     A line per successful run would cost more than the run itself.
     """
-    reports = [*reports, *(report.instead for report in reports if report.instead is not None)]
+    reports = [single for report in reports for single in report.whole]
     for report in reports:
         if report.handled in (Handled.RAN, Handled.SKIPPED) and report.run is not None:
             _tell_run(telemetry, report.run)

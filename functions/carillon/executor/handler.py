@@ -11,7 +11,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from carillon.clock import SystemClock, SystemEntropy
+from carillon.clock import SideBySideThreads, SystemClock, SystemEntropy
 from carillon.domain.message import Message
 from carillon.errors import HeldError, MalformedMessageError, StoreUnavailableError
 from carillon.executor.batch import BatchRunner, Received, Report, tell
@@ -25,6 +25,9 @@ from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores, read_parameters
 from carillon.telemetry import Action, create_telemetry
+
+MOST_CALLS = 128
+"""Calls of chunks that a process makes side by side: those of five chunks."""
 
 settings = Settings.from_environment(read_parameters=read_parameters)
 telemetry = create_telemetry("executor", traced=bool(settings.tracing))
@@ -54,6 +57,7 @@ router = Router(
         calendars=stores.calendars,
         wheel=stores.wheel,
         runs=stores.runs,
+        chunks=stores.chunks,
         queue=stores.queue,
         indexer=Indexer.of(stores, clock, settings.longest_delay_seconds),
         targets=targets,
@@ -76,6 +80,7 @@ router = Router(
         slow_lane_share=settings.slow_lane_share,
         api_url=settings.api_url,
         console_url=settings.console_url,
+        side_by_side=SideBySideThreads(MOST_CALLS, "chunk"),
     ).notifying(_on_notifying_failure),
     _on_store_failure,
 )

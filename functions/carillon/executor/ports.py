@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from carillon.clock import Clock, Entropy, ThreadTimers, Timers
+from carillon.clock import Clock, Entropy, SideBySide, ThreadTimers, Timers, one_by_one
 from carillon.domain.admission.state import AdmissionRow
 from carillon.domain.calendar import Calendar
 from carillon.domain.execution.transitions import ClaimTerms
@@ -24,6 +24,7 @@ from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.services.notices import Notices
 from carillon.stores.ports import (
+    ChunkStore,
     EventSink,
     JobStore,
     LaneQueue,
@@ -62,6 +63,7 @@ class ExecutorPorts:
     calendars: VersionedRows[Calendar]
     wheel: WheelStore
     runs: RunStore
+    chunks: ChunkStore
     queue: LaneQueue
     indexer: Indexer
     targets: Deliverer
@@ -86,6 +88,7 @@ class ExecutorPorts:
     console_url: str = ""
     notifier: Listener = SILENT
     timers: Timers = ThreadTimers()  # noqa: RUF009 - one for the process
+    side_by_side: SideBySide = one_by_one
 
     @property
     def history(self) -> History:

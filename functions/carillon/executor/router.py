@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
+from carillon.domain.chunks.message import ChunkMessage, decode
 from carillon.domain.execution import store_waits
-from carillon.domain.message import Message, decode
+from carillon.domain.message import Message
 from carillon.domain.run import RunKind
 from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.executor.batch import Report
+from carillon.executor.chunks.protocol import ChunkProtocol
 from carillon.executor.notifying.window_end import WindowEnd
 from carillon.executor.operations.steps import OperationWorker
 from carillon.executor.ports import ExecutorPorts
@@ -31,6 +34,7 @@ class Router:
         self, ports: ExecutorPorts, on_store_failure: OnStoreFailure = lambda message, error: None
     ) -> None:
         self._runs = RunProtocol(ports)
+        self._chunks = ChunkProtocol(ports, self._runs)
         self._missed_run_check = MissedRunCheck(ports)
         self._resuming = Resuming(ports)
         self._operations = OperationWorker(ports)
@@ -45,6 +49,8 @@ class Router:
         not `alone` and an executor died on what it orders.
         """
         message = decode(body)
+        if isinstance(message, ChunkMessage):
+            return self._chunk(message, partial(self._chunks.handle, message, ends_at))
         try:
             return self.handle(store_waits.handled(message), ends_at, alone=alone)
         except StoreUnavailableError as error:
@@ -55,11 +61,21 @@ class Router:
         """Handle a record of a dead-letter queue: resolve or return it to its lane. What waits
         for a row that cannot be read waits there, too. Raises MalformedMessageError."""
         message = decode(body)
+        if isinstance(message, ChunkMessage):
+            return self._chunk(message, partial(self._chunks.handle_dead, message, ends_at))
         try:
             return self.handle_dead(store_waits.handled(message), ends_at)
         except UnreadableRowError as error:
             self._on_store_failure(message, error)
             return self._waiting.wait(message, error)
+
+    def _chunk(self, message: ChunkMessage, handle: Callable[[], Report]) -> Report:
+        try:
+            return handle()
+        except StoreUnavailableError as error:
+            first = message.alone(message.members[0])
+            self._on_store_failure(first, error)
+            return self._waiting.wait_together(message)
 
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Handle a message of a lane, without regard to waits for the store."""

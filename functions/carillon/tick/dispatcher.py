@@ -4,7 +4,6 @@ Announce, query, send, and only then move the watermark.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
@@ -126,16 +125,3 @@ def share_of(segments: int, workers: int, worker: int) -> tuple[Sequence[int], S
     """The worker's own segments, and all others."""
     own = range(worker % workers, segments, workers)
     return own, [segment for segment in range(segments) if segment not in own]
-
-
-class SideBySideThreads:
-    """SideBySide in threads of its own, made when they are first needed and kept."""
-
-    def __init__(self, most: int) -> None:
-        """More calls than `most` take turns."""
-        self._threads = ThreadPoolExecutor(most, thread_name_prefix="visit")
-
-    def __call__(self, calls: Sequence[Callable[[], _T]]) -> list[_T]:
-        if len(calls) == 1:
-            return [calls[0]()]
-        return list(self._threads.map(lambda call: call(), calls))

@@ -12,7 +12,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from carillon.clock import SystemClock, SystemEntropy
+from carillon.clock import SideBySideThreads, SystemClock, SystemEntropy
 from carillon.errors import StoreUnavailableError
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
@@ -21,7 +21,7 @@ from carillon.stores.segments import segments_in_use
 from carillon.telemetry import Action, Metric, create_telemetry
 from carillon.tick.canary import CanaryKeeper
 from carillon.tick.counting import SegmentOutcome, SegmentReport, change_of
-from carillon.tick.dispatcher import Dispatcher, SideBySideThreads, share_of
+from carillon.tick.dispatcher import Dispatcher, share_of
 from carillon.tick.ports import TickPorts
 
 RESERVE = timedelta(seconds=6)
@@ -53,12 +53,14 @@ ports = TickPorts(
     jobs=stores.jobs,
     calendars=stores.calendars,
     wheel=stores.wheel,
+    chunks=stores.chunks,
     indexer=Indexer.of(stores, clock),
     clock=clock,
     on_bad_entry=_on_bad_entry,
     tzdata=version("tzdata"),
     catch_up_share=max(1, settings.catch_up_per_minute // in_use),
-    side_by_side=SideBySideThreads(MOST_VISITS),
+    chunked=settings.chunks and not settings.owner_starts_per_minute,
+    side_by_side=SideBySideThreads(MOST_VISITS, "visit"),
 )
 canary = CanaryKeeper(stores.jobs, ports.indexer, clock, entropy, settings.segments)
 

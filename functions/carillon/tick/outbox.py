@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from datetime import datetime
 
-from carillon.domain.message import Message
+from carillon.domain.chunks.message import ChunkMessage, Order
 from carillon.domain.spec.owners import is_system
 from carillon.domain.wheel.segment import Control, Cursor
 from carillon.services.indexer import Indexer
@@ -27,7 +27,7 @@ class Outbox:
 
     def __init__(self, indexer: Indexer, begin: Progress) -> None:
         self._indexer = indexer
-        self._held: list[Message] = []
+        self._held: list[Order] = []
         self._marks: deque[tuple[int, Progress]] = deque()
         self.reached = begin
         self.sent = 0
@@ -35,16 +35,17 @@ class Outbox:
         """True if any owner's message has come; the deployment's own job is no work."""
 
     @property
-    def held(self) -> Sequence[Message]:
+    def held(self) -> Sequence[Order]:
         return self._held
 
     @property
     def is_full(self) -> bool:
         return len(self._held) >= FULL
 
-    def add(self, message: Message) -> None:
-        self._held.append(message)
-        self.is_busy = self.is_busy or not is_system(message.key.owner)
+    def add(self, order: Order) -> None:
+        self._held.append(order)
+        members = order.members if isinstance(order, ChunkMessage) else (order.key,)
+        self.is_busy = self.is_busy or not all(is_system(member.owner) for member in members)
 
     def mark(self, progress: Progress) -> None:
         """Note that everything up to `progress` has been added."""

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from carillon.clock import ceil_second
 from carillon.domain.calendar import Resolved, shifts_back
+from carillon.domain.chunks.message import Order
 from carillon.domain.message import Message
 from carillon.domain.wheel.delaying import Alignment
 from carillon.domain.wheel.due import continues_sequence, messages_of
@@ -37,6 +38,7 @@ from carillon.errors import (
 )
 from carillon.schedules import SlotKind
 from carillon.services.calendar_reader import CalendarReader
+from carillon.tick.chunking import Gathered, may_be_chunked
 from carillon.tick.counting import SegmentOutcome, SegmentReport, count_late
 from carillon.tick.lease import Lease, LeaseLostError
 from carillon.tick.outbox import Outbox
@@ -88,6 +90,7 @@ class Visit:
         self._outbox = Outbox(
             ports.indexer, (control, control.backlog_cursor if backlog else control.cursor)
         )
+        self._gathered = Gathered(control.segment, -1)
         self._late_until = control.backlog[-1].until if backlog and control.backlog else -1
         self._minutes = 0
         self._migrated = 0
@@ -157,7 +160,9 @@ class Visit:
 
     def _late_of(self, entry: Entry, minute: int) -> list[Message]:
         messages, _, _ = self._decide(entry, minute, self._under_calendar(entry))
-        return [message for message in messages if self._is_late(message)]
+        control = self._control
+        late = (message for message in messages if self._is_late(message))
+        return [message for message in late if not may_be_chunked(entry, message, control)]
 
     def _is_late(self, message: Message) -> bool:
         return minute_of(message.starts_at) <= self._late_until
@@ -166,6 +171,7 @@ class Visit:
         """Decide everything that is due in one minute; messages that are not sent yet are in the
         outbox."""
         cursor = next((each for each in self._resume_at if each.minute == minute), None)
+        self._gathered = Gathered(self._control.segment, minute)
         self._keep_lease(cursor)
         slots, after_key = list(slots_of_minute(minute)), None
         if cursor is not None:
@@ -174,6 +180,13 @@ class Visit:
         for slot in slots:
             self._slot(slot, after_key, minute)
             after_key = None
+        self._plan()
+
+    def _plan(self) -> None:
+        """Have the minute's plan decide about what was gathered."""
+        ports, salt = self._ports, self._lease.stored.lease_owner
+        for order in self._gathered.planned(ports.chunks, salt, is_on=ports.chunked):
+            self._add(order)
 
     def _slot(self, slot: Slot, after_key: str | None, minute: int) -> None:
         segment = self._control.segment
@@ -202,7 +215,10 @@ class Visit:
             if goes_on is None:
                 return
         for message in messages:
-            self._send(message)
+            if may_be_chunked(entry, message, self._control):
+                self._gathered.add(entry, message)
+            else:
+                self._send(message)
         if goes_on and link is not None:
             self._put_next_entry(link[1])
         elif goes_on:
@@ -242,7 +258,10 @@ class Visit:
             now, owner = self._ports.clock.now(), message.key.owner
             self._control, place = placed(self._control, owner, now, share)
             message = message if place <= now else replace(message, wait_until=ceil_second(place))
-        self._outbox.add(message)
+        self._add(message)
+
+    def _add(self, order: Order) -> None:
+        self._outbox.add(order)
         if self._outbox.is_full:
             self._flush()
 
@@ -339,7 +358,8 @@ class Visit:
     def _keep_lease(self, cursor: Cursor | None) -> None:
         """Renew the lease when it is due, and stop when time is over; the minute has got to
         `cursor`."""
-        self._outbox.mark((self._control, cursor))
+        if not self._gathered:  # or what is gathered would not be gathered again
+            self._outbox.mark((self._control, cursor))
         is_out_of_time = self._ports.clock.now() >= self._deadline
         if is_out_of_time or self._lease.renewal_due():
             self._flush()
@@ -384,5 +404,5 @@ def _next_entry(entry: Entry, horizon: int) -> _NextEntry | None:
 
 def _migrated(entry: Entry, horizon: int) -> tuple[Entry, list[Entry], _NextEntry | None]:
     """The entry and its others by today's rules; the first link of what is a dated chain today."""
-    own, others = migrated(entry)
+    own, others = migrated(entry, horizon)
     return own, others, _next_entry(own, horizon) if own.zone_digest == "" else None

@@ -24,6 +24,7 @@ from carillon.simulation.seams import (
     LoopEntropy,
     LoopTimers,
     SimulatedStores,
+    name_of,
     seam,
 )
 from carillon.simulation.targets import SimulatedTargets
@@ -57,6 +58,7 @@ class Options:
     slow_after_seconds: int = 2
     slow_lane_share: int = 25
     page_size: int = 7
+    chunks: bool = False
 
 
 class Deployment:
@@ -125,12 +127,14 @@ class Deployment:
             jobs=ports.jobs,
             calendars=ports.calendars,
             wheel=ports.wheel,
+            chunks=ports.chunks,
             indexer=self.indexer,
             clock=self.clock,
             on_bad_entry=lambda *where: self.bad_entries.append(" ".join(map(str, where))),
             tzdata="simulated",
             catch_up_share=max(1, options.catch_up_per_minute // options.segments),
             side_by_side=self.loop.side_by_side,
+            chunked=options.chunks and not options.owner_starts_per_minute,
         )
 
     def _activity_writer(self) -> ActivityWriter:
@@ -144,6 +148,7 @@ class Deployment:
             calendars=ports.calendars,
             wheel=ports.wheel,
             runs=ports.runs,
+            chunks=ports.chunks,
             queue=ports.queue,
             indexer=self.indexer,
             targets=seam(targets, "targets", self.loop),
@@ -164,6 +169,7 @@ class Deployment:
             slow_after_seconds=options.slow_after_seconds,
             slow_lane_share=options.slow_lane_share,
             timers=LoopTimers(self.loop),
+            side_by_side=self.loop.side_by_side,
         ).notifying(self._left_untold)
 
     def _left_untold(self, error: Exception) -> None:
@@ -322,7 +328,8 @@ class Deployment:
         name = "" if task is None else task.name
         if self.loop.interleaves:
             self.taken_from[name] = one.lane
-        self.on_report(self._run(name, step))
+        for report in self._run(name, step).whole:
+            self.on_report(report)
 
     def _name(self, one: Received) -> str:
         """A name that does not depend on what other messages there are.
@@ -332,7 +339,6 @@ class Deployment:
         if not self.loop.interleaves:
             self._named += 1
             return str(self._named)
-        message = one.message
-        name = f"{message.key.run_id}/{message.attempt}"
+        name = name_of(one.order)
         self._received[name] += 1
         return f"{name}@{self._received[name]}"

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 from carillon.clock import SeededEntropy
 from carillon.domain.activity.results import Result
+from carillon.domain.chunks.message import Order
 from carillon.domain.message import Message
 from carillon.domain.wheel.delaying import check_delays, whole_delay
 from carillon.errors import QueueUnavailableError
@@ -14,6 +15,7 @@ from carillon.services.activity import ActivityWriter
 from carillon.simulation.faults import Draws, Fault
 from carillon.simulation.loop import Loop, Process
 from carillon.stores.memory.activity import MemoryActivityStore
+from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
 from carillon.stores.memory.rows import (
     MemoryJobStore,
@@ -45,7 +47,7 @@ EVENTUAL = {
 _WRITES = frozenset(
     (
         *("create", "replace", "relink", "put", "delete", "claim", "finish", "discard_claim"),
-        *("put_entries", "remove_entries", "put_control", "put_result"),
+        *("put_entries", "remove_entries", "put_control", "put_result", "put_copies", "put_plan"),
     )
 )
 _LONGEST_LAG_US = 20_000_000
@@ -245,6 +247,13 @@ _LATEST_SECONDS = 600.0
 _FAULTS = (Fault.PART_SENT, Fault.LATE, Fault.DUPLICATED)
 
 
+def name_of(order: Order) -> str:
+    """A name that does not depend on what other messages there are."""
+    if isinstance(order, Message):
+        return f"{order.key.run_id}/{order.attempt}"
+    return f"chunk {order.key.name}"
+
+
 class SimulatedQueue:
     """LaneQueue in front of a MemoryQueue."""
 
@@ -256,7 +265,7 @@ class SimulatedQueue:
 
     def send(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[Order],
         seconds: Sequence[float],
         until: datetime | None = None,
     ) -> None:
@@ -268,7 +277,7 @@ class SimulatedQueue:
                 self._queue.put(message, now + timedelta(seconds=delay))
             return
         for number, (message, delay) in enumerate(zip(messages, delays, strict=True)):
-            name = f"{message.key.run_id}/{message.attempt}"
+            name = name_of(message)
             self._sent[name] += 1
             draws = Draws(self._loop.chaos.seed, f"send {name}", self._sent[name])
             where = f"send {name} {self._sent[name]}"
@@ -297,6 +306,7 @@ class MemoryRows:
         self.calendars = MemoryVersionedRows(CALENDARS)
         self.wheel = MemoryWheelStore(page_size)
         self.runs = MemoryRunStore()
+        self.chunks = MemoryChunkStore()
         self.activity = MemoryActivityStore()
         self.admission_rows = MemoryVersionedRows(ADMISSION_ROWS)
         self.operations = MemoryVersionedRows(OPERATIONS)

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from carillon.clock import id_created_at
+from carillon.domain.chunks.placing import Place, chunked_from, is_plain
 from carillon.domain.policies import Lane as Lane
 from carillon.domain.policies import Priority as Priority
 from carillon.domain.spec.after import Outcome
@@ -71,11 +72,15 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class PastGeneration:
-    """A generation that a resume or a change replaced: it still covers (from_at, until_at]."""
+    """A generation that a resume or a change replaced: it still covers (from_at, until_at].
+
+    `place`: where its occurrences may have gone in chunks; None where they all went alone.
+    """
 
     generation_id: str
     from_at: datetime
     until_at: datetime
+    place: Place | None = None
 
     def covers(self, generation_id: str, fire_at: datetime) -> bool:
         return generation_id == self.generation_id and self.from_at < fire_at <= self.until_at
@@ -160,6 +165,24 @@ class Job:
         return self.spec.priority if self.slow is None else Lane.SLOW
 
     @property
+    def is_plain(self) -> bool:
+        """True if its occurrences may go in chunks."""
+        return is_plain(self.spec, self.schedule)
+
+    @property
+    def place(self) -> Place | None:
+        """Where its generation's occurrences may go in chunks; None where they all go alone."""
+        if not self.is_plain:
+            return None
+        return Place(self.segment, self.spec.priority, self.spread_seconds)
+
+    def is_chunked(self, effective_at: datetime) -> bool:
+        """True if an occurrence of its generation, effective then, may go in a chunk: a tick that
+        has found its entry sends it."""
+        minute = int(effective_at.timestamp()) // 60
+        return self.is_plain and chunked_from(self.generation.generation_id) <= minute
+
+    @property
     def list_key(self) -> str:
         """The job's place in lists: by name, then by id. Since no name has a control character,
         none reaches into the id."""
@@ -230,7 +253,8 @@ class Job:
         until_at = max(ended_at or generation.from_at, self.generation.from_at)
         from_at = max(generation.from_at, until_at.replace(microsecond=0))
         generation = replace(generation, from_at=from_at)
-        previous = PastGeneration(self.generation.generation_id, self.generation.from_at, until_at)
+        own = self.generation
+        previous = PastGeneration(own.generation_id, own.from_at, until_at, self.place)
         return replace(
             self,
             state=JobState.ACTIVE,
@@ -324,8 +348,8 @@ class Job:
 def fires_differently(before: Job, after: Job) -> bool:
     """True if the entries of `before` are not those of `after`: a change needs a new generation.
 
-    They carry the schedule with its bounds and DST rule, the offset, and each setting that is
-    marked REINDEX.
+    They carry the schedule with its bounds and DST rule, the offset, each setting that is marked
+    REINDEX, and whether they go in chunks.
     """
     return _indexed(before) != _indexed(after)
 
@@ -346,6 +370,7 @@ def _indexed(job: Job) -> tuple[object, ...]:
     return (
         job.schedule,
         job.spread_seconds,
+        job.is_plain,
         *(getattr(job.spec, member) for member in _REINDEXING),
     )
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar, Resolved, resolve, shifts_back
+from carillon.domain.chunks.message import Order
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.wheel.announced import announced_messages, begins_late
@@ -128,14 +129,17 @@ class Indexer:
         wheel."""
         self.schedule_messages([message])
 
-    def schedule_messages(self, messages: Sequence[Message], until: datetime | None = None) -> None:
+    def schedule_messages(self, orders: Sequence[Order], until: datetime | None = None) -> None:
         """The same of many. Those for the wheel are put together; then the horizons are read.
+        Chunks, which no tick makes before their minute is announced, go by the queue.
 
         With `until` a queue that takes longer has failed.
         """
         latest = self._clock.now() + timedelta(seconds=self._longest_delay_seconds)
-        self._send([message for message in messages if message.starts_at <= latest], until=until)
-        entries = [entry_of_message(m) for m in messages if m.starts_at > latest]
+        later = [m for m in orders if isinstance(m, Message) and m.starts_at > latest]
+        soon = orders if not later else [order for order in orders if order not in later]
+        self._send(soon, until=until)
+        entries = [entry_of_message(message) for message in later]
         if not entries:
             return
         self._wheel.put_entries(entries)
@@ -180,7 +184,7 @@ class Indexer:
         return resolve(job.schedule, use, None)
 
     def _send(
-        self, messages: Sequence[Message], at_least: int = 0, until: datetime | None = None
+        self, messages: Sequence[Order], at_least: int = 0, until: datetime | None = None
     ) -> None:
         if not messages:
             return

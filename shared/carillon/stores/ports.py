@@ -16,10 +16,12 @@ from typing import Generic, Protocol, TypeVar
 
 from carillon.domain.admission.state import AdmissionRow
 from carillon.domain.calendar import Calendar
+from carillon.domain.chunks.chunk import Chunk
+from carillon.domain.chunks.message import ChunkKey, Order
+from carillon.domain.chunks.placing import Plan
 from carillon.domain.events import Event
 from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Job, Successor
-from carillon.domain.message import Message
 from carillon.domain.notifying.notification import Notification
 from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
@@ -84,6 +86,11 @@ class JobStore(Protocol):
 
         Raises UnreadableRowError for a row that this version cannot read.
         """
+        ...
+
+    def get_all(self, keys: Sequence[tuple[str, str]]) -> dict[str, Job]:
+        """The rows of these owners and job ids that there are, by job id, strongly consistent;
+        those that this version cannot read are left out."""
         ...
 
     def create(self, job: Job) -> bool:
@@ -300,6 +307,14 @@ class RunStore(Protocol):
         answered."""
         ...
 
+    def put_copies(self, runs: Sequence[Run]) -> None:
+        """Put the rows of runs that have ended in a chunk, whatever is stored under their keys.
+
+        Those that the store leaves unprocessed are repeated until none is left. Not atomic: some
+        may be put when it raises.
+        """
+        ...
+
     def list(
         self,
         owner: str,
@@ -340,12 +355,36 @@ class RunStore(Protocol):
         ...
 
 
+class ChunkStore(Protocol):
+    """Chunks by key, and plans by segment and minute."""
+
+    def get(self, key: ChunkKey) -> Chunk | None:
+        """The row, strongly consistent. Raises UnreadableRowError."""
+        ...
+
+    def claim(self, chunk: Chunk) -> bool:
+        """Put the row if there is none."""
+        ...
+
+    def finish(self, chunk: Chunk) -> bool:
+        """Put the final row if the stored one is claimed under `chunk.claim_id`."""
+        ...
+
+    def get_plan(self, segment: int, minute: int) -> Plan | None:
+        """The plan, strongly consistent. Raises UnreadableRowError."""
+        ...
+
+    def put_plan(self, plan: Plan) -> bool:
+        """Put the plan if its minute has none."""
+        ...
+
+
 class LaneQueue(Protocol):
     """One queue per lane; at least once, in no order."""
 
     def send(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[Order],
         delays: Sequence[float],
         until: datetime | None = None,
     ) -> None:
@@ -378,6 +417,7 @@ class Stores:
     calendars: VersionedRows[Calendar]
     wheel: WheelStore
     runs: RunStore
+    chunks: ChunkStore
     activity: ActivityStore
     queue: LaneQueue
     admission_rows: VersionedRows[AdmissionRow]

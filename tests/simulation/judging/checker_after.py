@@ -7,7 +7,7 @@ from carillon.audit.evidence import JobVersion, Violation
 from carillon.domain.job import Job
 from carillon.domain.run import DeadReason, Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import job_id_of
-from tests.simulation.judging.evidence import RunWrite
+from tests.simulation.judging.evidence import CLAIMS, RunWrite
 from tests.simulation.judging.known import Known
 
 _ENDS = {
@@ -82,7 +82,7 @@ def _unfollowed(known: Known, key: RunKey, end: RunWrite, job_id: str) -> Iterat
     margin = timedelta() if end.after.completion is None else _REPORTED
     if end.at + margin > known.evidence.until:
         return
-    claims = [write.at for write in known.writes[key] if write.method == "claim"]
+    claims = [write.at for write in known.writes[key] if write.method in CLAIMS]
     begun_at = max(at for at in claims if at <= end.at)
     version = known.version_at(job_id, begun_at)
     later = [each for each in known.evidence.versions[job_id] if each.at > begun_at]

@@ -11,7 +11,7 @@ from carillon.domain.job import Job, JobState, Lane
 from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from tests.simulation.judging import checker_stops
-from tests.simulation.judging.evidence import Ack, Circumstances, Delivery, RunWrite
+from tests.simulation.judging.evidence import CLAIMS, Ack, Circumstances, Delivery, RunWrite
 from tests.simulation.judging.known import Known
 
 _I2 = "I2"
@@ -368,7 +368,7 @@ def _claimed_at(known: Known, key: RunKey, delivery: Delivery) -> datetime | Non
     claims = [
         write.at
         for write in known.writes.get(key, ())
-        if write.method == "claim"
+        if write.method in CLAIMS
         and write.process == delivery.process
         and write.at <= delivery.begun_at
     ]

@@ -125,7 +125,7 @@ def _not_passed_over(known: Known, row: Run, job: Job, write: RunWrite) -> str |
 
 def _not_superseded(known: Known, row: Run, job: Job, write: RunWrite) -> str | None:
     """Nobody had claimed or held it before; it was late; and the one that its note names was later,
-    due, and claimed."""
+    due, and claimed, unless it may go in a chunk."""
     key = row.key
     if isinstance(job.schedule, Delay) or not job.schedule.is_recurring:
         return f"no other can stand for one of {job.schedule.text!r}"
@@ -139,9 +139,14 @@ def _not_superseded(known: Known, row: Run, job: Job, write: RunWrite) -> str | 
     grace = timedelta(seconds=60 if job.spec.grace is None else job.spec.grace)
     if write.at - due_at <= grace:
         return f"it was {write.at - due_at} late, with {grace} of grace"
-    latest = known.run_ids.get((row.note or "").split(" ")[0])
+    named = (row.note or "").split(" ")[0]
+    latest = known.run_ids.get(named)
+    if latest is None and job.is_chunked(due_at):  # another stands for that, too
+        latest = RunKey.from_run_id(key.owner, named)
     if latest is None or not key.fire_at < latest.fire_at <= write.at - (due_at - key.fire_at):
         return f"{row.note!r} names no later occurrence that was due"
+    if job.is_chunked(latest.fire_at + (due_at - key.fire_at)):
+        return None  # it comes by itself, and has an outcome of its own
     if not any(each.at <= write.at for each in known.writes.get(latest, ())):
         return f"{latest.run_id} had not been claimed"
     return None

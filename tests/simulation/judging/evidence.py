@@ -15,11 +15,16 @@ from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey
 
+BY_CHUNK = ("claimed by chunk", "finished by chunk")
+CLAIMS = ("claim", BY_CHUNK[0])
+"""The methods of writes of chunks, told of as of runs' rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunWrite:
     """A write of a run row that had an effect: `after` is None for a removed row. `process` wrote
-    it, `method` is `claim`, `finish` or `discard_claim`. `job_revision` is that of the job's row
+    it, `method` is `claim`, `finish` or `discard_claim`, or one of BY_CHUNK, for what a chunk's own
+    write stands for. `job_revision` is that of the job's row
     when the process last read it before (0: there was none); None where it read none, or nobody
     knows.
     """

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from carillon.simulation.loop import Task
 from carillon.simulation.targets import TargetCall
 from carillon.stores.memory.messaging import MemoryQueue, Received
 from tests.simulation.judging.activity import activity_of
+from tests.simulation.judging.chunks import SeenChunks, handler_of
 from tests.simulation.judging.deliveries import Delivered, Read, delivery_of
 from tests.simulation.judging.evidence import (
     Ack,
@@ -62,6 +64,7 @@ class Recorder:
         self._deployment: Deployment | None = None
         self._versions: dict[str, list[JobVersion]] = {}
         self._rows: dict[RunKey, Run] = {}
+        self._chunks = SeenChunks()
         self._writes: list[RunWrite] = []
         self._reads: dict[tuple[str, str], Read] = {}
         self._tasks: dict[str, Task] = {}
@@ -86,6 +89,10 @@ class Recorder:
             ("runs", "claim"): self._claimed,
             ("runs", "finish"): self._finished,
             ("runs", "discard_claim"): self._withdrawn,
+            ("runs", "put_copies"): self._copied,
+            ("chunks", "claim"): self._chunk_claimed,
+            ("chunks", "finish"): self._chunk_finished,
+            ("jobs", "get_all"): self._jobs_read,
             ("wheel", "put_control"): self._control_put,
             ("operations", "put"): self._operation_put,
             ("events", "emit"): self._emitted,
@@ -106,13 +113,17 @@ class Recorder:
             if known is not None:
                 known.ended = call
             return
-        run_id, task = call.call.run_id, self._tasks.get(call.process)
+        run_id, process = call.call.run_id, handler_of(call.process)
+        key = self._chunks.held_by(process)
+        if key is not None:
+            stored = self._known_deployment().stores.chunks.get(key)
+            self._writes += self._chunks.claims(process, stored, run_id, self._now())
         delivered = Delivered(
-            call,
-            self._reads.get((call.process, call.call.job_id)),
-            task,
-            self._faults_before_claim.get((call.process, run_id)),
-            self._known_deployment().taken_from.get(call.process),
+            replace(call, process=process),
+            self._reads.get((process, call.call.job_id)),
+            self._tasks.get(process),
+            self._faults_before_claim.get((process, run_id)),
+            self._known_deployment().taken_from.get(process),
         )
         self._delivered.append(delivered)
         self._open[call.process] = delivered
@@ -170,7 +181,7 @@ class Recorder:
         if handler is not None:
             handler(task, args, answer)
         if task is not None:
-            self._faults[task.name] = task.process.faults
+            self._faults[handler_of(task.name)] = task.process.faults
 
     def _known_deployment(self) -> Deployment:
         assert self._deployment is not None, "attach it first"
@@ -182,7 +193,11 @@ class Recorder:
     def _job_read(self, task: Task | None, args: tuple[Any, ...], answer: Any) -> None:
         if task is not None:
             revision, lane = (0, None) if answer is None else (answer.revision, answer.lane)
-            self._reads[task.name, args[1]] = Read(self._now(), revision, lane)
+            self._reads[handler_of(task.name), args[1]] = Read(self._now(), revision, lane)
+
+    def _jobs_read(self, task: Task | None, args: tuple[Any, ...], answer: Any) -> None:
+        for owner, job_id in args[0]:
+            self._job_read(task, (owner, job_id), answer.get(job_id))
 
     def _job_written(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         job = args[0]
@@ -191,12 +206,37 @@ class Recorder:
         if row is not None and (not versions or versions[-1].job != row):
             versions.append(JobVersion(self._now(), row))
 
+    def _chunk_claimed(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        deployment = self._known_deployment()
+        kept = (*deployment.lanes.kept(), *deployment.dead_letter_queue.kept())
+        self._chunks.seen(each.order for each in kept if each.is_chunk)
+        stored, process = deployment.stores.chunks.get(args[0].key), _process(task)
+        if task is not None:
+            self._tasks[process] = task
+        for run_id in self._chunks.claimed(process, stored):
+            self._faults_before_claim[process, run_id] = self._faults.get(process, 0)
+
+    def _chunk_finished(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        """The row tells whether the write had an effect."""
+        stored = self._known_deployment().stores.chunks.get(args[0].key)
+        process = _process(task)
+        for write in self._chunks.finishes(process, stored, self._now()):
+            job_id = "" if write.after is None else write.after.key.job_id
+            read = self._reads.get((process, job_id))
+            revision = None if read is None else read.revision
+            self._writes.append(replace(write, job_revision=revision))
+        self._rows.update(self._chunks.by_chunk)
+
+    def _copied(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        for run in args[0]:
+            self._run_written(task, "finish", run.key)
+
     def _claimed(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         if task is not None:
             # What struck before the call that made the claim is no business of the claim's.
-            before = self._faults.get(task.name, 0)
-            self._faults_before_claim[task.name, args[0].key.run_id] = before
-            self._tasks[task.name] = task
+            name = handler_of(task.name)
+            self._faults_before_claim[name, args[0].key.run_id] = self._faults.get(name, 0)
+            self._tasks[name] = task
         self._run_written(task, "claim", args[0].key)
 
     def _finished(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
@@ -215,6 +255,8 @@ class Recorder:
         after = self._known_deployment().stores.runs.get(key)
         if after is before or after == before:
             return
+        if key in self._chunks.by_chunk and (after is None or not after.is_final):
+            return  # a claim that is withdrawn once its chunk is seen
         if after is None:
             if method != "discard_claim":
                 return  # it has expired
@@ -223,7 +265,8 @@ class Recorder:
             self._rows[key] = after
         process, read = "", None
         if task is not None:
-            process, read = task.name, self._reads.get((task.name, key.job_id))
+            process = handler_of(task.name)
+            read = self._reads.get((process, key.job_id))
         revision = None if read is None else read.revision
         self._writes.append(RunWrite(self._now(), process, method, before, after, revision))
 
@@ -248,9 +291,10 @@ class Recorder:
 
     def _sent(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         """What comes back from the dead-letter queue waits for longer each time."""
-        waits = (returning.delay_seconds(each) for each in args[0] if each.returns)
+        single = [order for order in args[0] if isinstance(order, Message)]
+        waits = (returning.delay_seconds(each) for each in single if each.returns)
         self._longest_return_seconds = max(self._longest_return_seconds, *waits, 0)
-        self._count_caught_up(task, args[0])
+        self._count_caught_up(task, single)
 
     def _entries_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         self._count_caught_up(task, [each.message for each in args[0] if each.message is not None])
@@ -329,6 +373,10 @@ class Recorder:
                 yield f"operation {operation.operation_id} is {operation.state.value} for ever"
 
 
+def _process(task: Task | None) -> str:
+    return "" if task is None else handler_of(task.name)
+
+
 def _is_caught_up(message: Message, now: datetime) -> bool:
     """Whether a tick that had been away has sent it: looks of the watch take places, too."""
     is_late_look = message.key.kind is RunKind.WATCH and message.due_at <= now
@@ -343,7 +391,7 @@ def _due(queue: MemoryQueue, until: datetime) -> Iterator[Received]:
     """The messages that may start by `until`, and those that nobody can read."""
     for kept in queue.kept():
         try:
-            is_due = kept.message.starts_at <= until
+            is_due = kept.order.starts_at <= until
         except MalformedMessageError:
             is_due = True
         if is_due:
@@ -355,6 +403,10 @@ def _runs_in(queue: MemoryQueue) -> Iterator[tuple[str, str]]:
     anew, and so sends anew. An unreadable one stands for itself."""
     for kept in queue.kept():
         try:
-            yield kept.message.key.run_id, kept.message.generation_id
+            order = kept.order
+            if isinstance(order, Message):
+                yield order.key.run_id, order.generation_id
+            else:
+                yield order.key.name, ""
         except MalformedMessageError:
             yield str(kept.receipt), ""

@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
 from carillon.audit.evidence import Violation
+from carillon.domain.chunks import placing
+from carillon.domain.chunks.message import Order
 from carillon.domain.message import Message
 from carillon.domain.notifying.notification import Deliverable, notification_of
 from carillon.domain.operation import OperationState
@@ -16,7 +19,7 @@ from carillon.errors import MalformedMessageError
 from carillon.executor.targets import Call, Failure, Success
 from carillon.schedules import SlotKind
 from carillon.schedules.base import EPOCH
-from carillon.simulation.deployment import Deployment
+from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.faults import Chaos, Draws, Fault, Strike, Struck
 from carillon.simulation.loop import Loop, RunawayError
 from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
@@ -88,7 +91,26 @@ def run(
     """Simulate it. Of its faults `only` these happen; parts of it can be left out by name
     (`Scenario.parts`). `trace` gets each line of what happens.
     """
-    scenario = scenario.without(leave_out)
+    with chunk_sizes_of(scenario.options):
+        return _run(scenario.without(leave_out), only, trace)
+
+
+@contextmanager
+def chunk_sizes_of(options: Options) -> Iterator[None]:
+    """Worlds last for minutes and have few jobs: their chunks are small, and begin soon."""
+    if not options.chunks:
+        yield
+        return
+    sizes = {"SETTLED_AFTER": timedelta(minutes=10), "FEWEST": 1, "MEAN_SIZE": 2, "MOST_IN_ONE": 3}
+    kept = {name: getattr(placing, name) for name in sizes}
+    vars(placing).update(sizes)
+    try:
+        yield
+    finally:
+        vars(placing).update(kept)
+
+
+def _run(scenario: Scenario, only: frozenset[Strike] | None, trace: Trace | None) -> Outcome:
     calm_us = _us_of(scenario.calm_at)
     chaos = Chaos(scenario.seed, scenario.faults, scenario.most_latency_us, only, calm_us)
     loop = Loop(scenario.start, chaos, most_steps=_MOST_STEPS)
@@ -195,16 +217,18 @@ def _is_due(deployment: Deployment, until: datetime) -> bool:
     """Whether a message is left that was for an instant up to `until`."""
     for kept in deployment.lanes.kept():
         try:
-            if _is_owed(deployment, kept.message, until):
+            if _is_owed(deployment, kept.order, until):
                 return True
         except MalformedMessageError:
             return True
     return False
 
 
-def _is_owed(deployment: Deployment, message: Message, until: datetime) -> bool:
+def _is_owed(deployment: Deployment, message: Order, until: datetime) -> bool:
     """Whether what a message orders was due up to `until`. A window goes on while a job fails: only
     what happened until then is owed."""
+    if not isinstance(message, Message):
+        return message.starts_at <= until
     key = message.key
     if key.fire_at > until or key.kind is not RunKind.WINDOW:
         return key.fire_at <= until

@@ -10,7 +10,7 @@ from carillon.simulation.faults import Draws, Faults
 from tests.simulation.worlds.scenario_faults import faults_of
 from tests.simulation.worlds.scenario_jobs import jobs_of
 from tests.simulation.worlds.scenario_notifications import NotificationPlan, notifications_of
-from tests.simulation.worlds.scenario_parts import JobPlan, Request, renamed_name
+from tests.simulation.worlds.scenario_parts import JobPlan, Request, is_chunked, renamed_name
 from tests.simulation.worlds.scenario_requests import calendar_body, requests_of
 
 _OTHER_WORKER = "the other worker"
@@ -115,6 +115,8 @@ def scenario_of(seed: int) -> Scenario:
     base, at = _START[draws.below(len(_START))], Draws(seed, "start")
     start = base - timedelta(seconds=at.below(600) + 30)
     minutes = 8 + draws.below(10) if draws.fraction() < 0.7 else 18 + draws.below(13)
+    if is_chunked(seed):
+        minutes += 10  # until chunks begin
     profile, faults = faults_of(seed)
     jobs = jobs_of(seed, start, minutes)
     requests = requests_of(seed, start, minutes, jobs)
@@ -162,6 +164,7 @@ def _options(seed: int) -> Options:
         owner_starts_per_minute=draws.choice((0, 0, 0, 0, 0, 0, 0, 30)),
         longest_delay_seconds=draws.choice((900, 900, 120, 60)),
         owner_concurrent_runs=draws.choice((0, 0, 0, 0, 0, 0, 3, 5)),
+        chunks=is_chunked(seed),
     )
 
 

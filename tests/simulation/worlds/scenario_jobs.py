@@ -11,7 +11,7 @@ from carillon.domain.events import JOB_EVENTS
 from carillon.schedules import format_duration
 from carillon.schedules.base import EPOCH
 from carillon.simulation.faults import Draws
-from tests.simulation.worlds.scenario_parts import CALENDAR, OWNERS, JobPlan
+from tests.simulation.worlds.scenario_parts import CALENDAR, OWNERS, JobPlan, is_chunked
 
 _FIRES = 60
 """About so many occurrences in the minutes of chaos a job has at most."""
@@ -22,12 +22,14 @@ Draw = Callable[[Draws, datetime, int], dict[str, Any]]
 
 def jobs_of(seed: int, start: datetime, minutes: int) -> tuple[JobPlan, ...]:
     """One to five jobs, in half of the seeds of several owners."""
-    count = Draws(seed, "jobs").choice((1, 2, 2, 3, 3, 4, 5))
+    count = Draws(seed, "jobs").choice((1, 2, 2, 3, 3, 4, 5)) + (2 if is_chunked(seed) else 0)
     shared = _shared(Draws(seed, "keys"))
     owners = OWNERS[: Draws(seed, "owners").choice((1, 1, 2, 3))]
     jobs = (_job(Draws(seed, "job", n), n, start, minutes, shared) for n in range(count))
     jobs = (_reporting(Draws(seed, "reports", n), job) for n, job in enumerate(jobs))
     jobs = (_keeping(Draws(seed, "results", n), job) for n, job in enumerate(jobs))
+    if is_chunked(seed):
+        jobs = (_plain(Draws(seed, "plain", n), job) for n, job in enumerate(jobs))
     owned = tuple(
         replace(job, owner=Draws(seed, "owner", n).choice(owners)) for n, job in enumerate(jobs)
     )
@@ -49,6 +51,27 @@ def _keeping(draws: Draws, job: JobPlan) -> JobPlan:
     if draws.fraction() >= 0.2:
         return job
     return replace(job, body=json.dumps(json.loads(job.body) | {"result": "full"}))
+
+
+_NOT_PLAIN = (
+    *("tolerance", "grace", "concurrency", "rate", "pause_after_failures", "calendar"),
+    *("on_success", "result", "max_runs", "end_at", "events"),
+)
+
+
+def _plain(draws: Draws, job: JobPlan) -> JobPlan:
+    """Most jobs go in chunks, many of them at the same seconds."""
+    if draws.fraction() < 0.25:
+        return job
+    body = {k: v for k, v in json.loads(job.body).items() if k not in _NOT_PLAIN}
+    if body["catch_up"] == "skip":
+        body["catch_up"] = "latest"
+    body |= {"overlap": "allow", "target": {"type": "task", "name": "echo"}}
+    body["retry"]["max_attempts"] = max(2, body["retry"]["max_attempts"])
+    if draws.fraction() < 0.7:
+        body = {k: v for k, v in body.items() if k not in ("except", "start_at", "dst", "window")}
+        body["schedule"] = draws.choice(("* * * * *", "*/30 * * * * *", "every 60s", "every 2m"))
+    return replace(job, body=json.dumps(body))
 
 
 def schedule_of(draws: Draws, start: datetime, minutes: int) -> dict[str, Any]:

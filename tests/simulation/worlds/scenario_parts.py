@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from carillon.domain.spec.names import job_id_of
+from carillon.simulation.faults import Draws
 
 OWNERS = ("owner-1", "owner-2", "owner-3")
 CALENDAR = "holidays"
@@ -25,6 +26,11 @@ class JobPlan:
     @property
     def job_id(self) -> str:
         return job_id_of(self.owner, self.name)
+
+
+def is_chunked(seed: int) -> bool:
+    """True if the deployment of a seed's world sends chunks: every other does."""
+    return Draws(seed, "chunks").fraction() < 0.5
 
 
 def renamed_name(name: str) -> str:

@@ -7,6 +7,9 @@ from enum import Enum
 from typing import Any
 
 from carillon.audit.evidence import Violation
+from carillon.domain.chunks.chunk import Chunk
+from carillon.domain.chunks.message import ChunkMessage
+from carillon.domain.chunks.placing import Plan
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.operation import Operation
@@ -69,6 +72,16 @@ def describe(value: object) -> str:
             waits = "" if value.wait_until is None else f" waits until {_time(value.wait_until)}"
             missed = " for those missed" if value.missed is not None else ""
             return f"{value.key.run_id}/{value.attempt} due {_time(value.due_at)}{waits}{missed}"
+        case ChunkMessage():
+            members = " ".join(each.job_id for each in value.members)
+            return f"chunk {value.key.name} of {members}"
+        case Chunk():
+            ends = [] if value.ends is None else [end.outcome.value for end in value.ends.values()]
+            lease = _time(value.lease_until)
+            return f"chunk {value.key.name} claim {value.claim_id[-5:]} lease {lease} ends {ends}"
+        case Plan():
+            counts = {f"{second}{lane.value}": n for (second, lane), n in value.chunks.items()}
+            return f"plan of segment {value.segment} minute {value.minute}: {counts}"
         case Job():
             since = _time(value.generation.from_at)
             generation = f"generation {value.generation.generation_id[-5:]} from {since}"

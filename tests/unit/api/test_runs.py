@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from carillon.domain.chunks.message import Order
 from carillon.domain.message import Message
 from carillon.domain.run import AttemptRecord, Run, RunError, RunKey, RunKind, RunStatus
 from carillon.errors import QueueUnavailableError
@@ -22,7 +23,7 @@ class FailingQueue(MemoryQueue):
 
     is_down = True
 
-    def send(self, messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
+    def send(self, messages: Sequence[Order], delays: Sequence[float], *until: Any) -> None:
         if self.is_down and messages:
             raise QueueUnavailableError(len(messages), "down")
         super().send(messages, delays)
@@ -153,9 +154,12 @@ def test_a_row_is_put_only_when_its_message_is_sent(world: World, key: str | Non
     ever."""
 
     class Dying(MemoryQueue):
-        def send(self, messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
-            if any(message.key.kind is RunKind.MANUAL for message in messages):
-                rows = world.runs.list(OWNER, messages[0].key.job_id, limit=10).items
+        def send(self, messages: Sequence[Order], delays: Sequence[float], *until: Any) -> None:
+            manual = [
+                m.key for m in messages if isinstance(m, Message) and m.key.kind is RunKind.MANUAL
+            ]
+            for key in manual:
+                rows = world.runs.list(OWNER, key.job_id, limit=10).items
                 assert rows == ()
             super().send(messages, delays)
 
@@ -166,9 +170,9 @@ def test_a_row_is_put_only_when_its_message_is_sent(world: World, key: str | Non
 
 def test_an_executor_may_be_quicker_than_the_row(world: World) -> None:
     class Quick(MemoryQueue):
-        def send(self, messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
+        def send(self, messages: Sequence[Order], delays: Sequence[float], *until: Any) -> None:
             for message in messages:
-                if message.key.kind is RunKind.MANUAL:
+                if isinstance(message, Message) and message.key.kind is RunKind.MANUAL:
                     put(world, make_run(message.key.job_id, SECOND, key=message.key))
 
     client = Client(world.api(queue=Quick(world.clock)))

@@ -36,6 +36,7 @@ def stores_of(world: World) -> Stores:
         calendars=world.calendars,
         wheel=world.wheel,
         runs=world.runs,
+        chunks=world.chunks,
         activity=world.activity,
         queue=world.queue,
         admission_rows=world.admission_rows,

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from carillon.clock import ManualClock, SystemClock
+from carillon.clock import ManualClock, SideBySideThreads, SystemClock
 from carillon.domain.job import Job
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.errors import StoreUnavailableError
 from carillon.tick.counting import SegmentOutcome
-from carillon.tick.dispatcher import Dispatcher, SideBySideThreads
+from carillon.tick.dispatcher import Dispatcher
 from tests.support.world import OWNER, World
 from tests.unit.faults import Killed
 
@@ -159,7 +159,7 @@ def test_segments_are_visited_side_by_side_and_fail_alone(world: World) -> None:
         world.tick_ports,
         clock=clock,
         wheel=Slow(world.wheel, 0.05, fails_in=2),
-        side_by_side=SideBySideThreads(16),
+        side_by_side=SideBySideThreads(16, "visit"),
     )
     began = monotonic()
     dispatcher = Dispatcher(ports, lease_owner="x" * 26, look_ahead_minutes=2)
@@ -173,7 +173,7 @@ def test_segments_are_visited_side_by_side_and_fail_alone(world: World) -> None:
 def test_the_threads_of_a_tick() -> None:
     """All calls are under way at one time; answers come in their order; what one raises is raised;
     more than there are threads take turns."""
-    together, threads = Barrier(4), SideBySideThreads(4)
+    together, threads = Barrier(4), SideBySideThreads(4, "visit")
 
     def meet(number: int) -> int:
         together.wait(10)

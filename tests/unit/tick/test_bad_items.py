@@ -111,6 +111,7 @@ class Ticker:
             jobs=stores.jobs,
             calendars=stores.calendars,
             wheel=stores.wheel,
+            chunks=stores.chunks,
             indexer=Indexer(stores.jobs, stores.wheel, stores.queue, self.clock, stores.calendars),
             clock=self.clock,
             on_bad_entry=lambda *where: self.told.append(where),

@@ -1,6 +1,6 @@
 """A run's call: its target, its payload, the watch of its row, and its outcome."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -139,16 +139,21 @@ class StopWatch:
     def around_call(self, run: Run) -> Iterator[Event]:
         """The event that is set once the run is lost, until when its row is read regularly."""
         stopped = Event()
+        call_off = self.watch(run, stopped)
+        try:
+            yield stopped
+        finally:
+            call_off()
+
+    def watch(self, run: Run, stopped: Event) -> Callable[[], None]:
+        """Read the row of the run regularly, and set `stopped` once it is lost, until the answer
+        calls it off."""
 
         def look() -> None:
             if not stopped.is_set() and self.is_lost(run):
                 stopped.set()
 
-        call_off = self._ports.timers.every(LOOK_SECONDS, look)
-        try:
-            yield stopped
-        finally:
-            call_off()
+        return self._ports.timers.every(LOOK_SECONDS, look)
 
 
 def delivered(

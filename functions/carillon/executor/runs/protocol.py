@@ -38,6 +38,7 @@ from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import Admission, Held
 from carillon.executor.runs.call import PreparedCall, StopWatch, delivered, prepare_call
 from carillon.executor.runs.catching_up import CatchingUp
+from carillon.executor.runs.chunk_looks import ChunkLooks
 from carillon.executor.runs.completions import Completions
 from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.follow_up import FollowUp
@@ -45,8 +46,8 @@ from carillon.executor.runs.permits import Permits
 from carillon.executor.runs.slow_lane import SlowLane
 from carillon.services.calendar_reader import CalendarReader
 
-_LEASE_MARGIN = timedelta(seconds=1)
-_FINISH_RESERVE = timedelta(seconds=1.5)
+LEASE_MARGIN = timedelta(seconds=1)
+FINISH_RESERVE = timedelta(seconds=1.5)
 """Left between a run's limit and the end of its process, to record how it ended."""
 _ROUNDS = 8
 """One reception may find its row changed this often before it defers a copy."""
@@ -59,10 +60,11 @@ class RunProtocol:
         self._ports = ports
         self._follow_up = FollowUp(ports)
         self._admission = Admission(ports)
-        self._permits = Permits(ports)
-        self._stop_watch = StopWatch(ports)
-        self._slow_lane = SlowLane(ports)
+        self.permits = Permits(ports)
+        self.stop_watch = StopWatch(ports)
+        self.slow_lane = SlowLane(ports)
         self._catching_up = CatchingUp(ports)
+        self._chunk_looks = ChunkLooks(ports)
         self._completions = Completions(ports)
 
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
@@ -140,7 +142,7 @@ class RunProtocol:
         now = self._ports.clock.now()
         if seen is not None and seen.is_open:
             return completing.decide_open(seen, message, now)
-        terms = self._ports.claim_terms(now, ends_at + _LEASE_MARGIN)
+        terms = self._ports.claim_terms(now, ends_at + LEASE_MARGIN)
         return running.decide_claim(seen, message, now, terms)
 
     def _without_claim(
@@ -193,7 +195,7 @@ class RunProtocol:
             return self._release(message, claim, start)
         now, attempts = self._ports.clock.now(), context.job.spec.retry.max_attempts
         if isinstance(start, Skip):
-            return self._finish(running.skipped(claim.run, start.reason, now, start.note), context)
+            return self.finish(running.skipped(claim.run, start.reason, now, start.note), context)
         if isinstance(start, YieldToLatest):
             if claim.over is None and ends_at is not None:
                 return self._run_latest_instead(context, claim, start.latest, ends_at)
@@ -202,7 +204,7 @@ class RunProtocol:
             claim = replace(claim, run=replace(claim.run, note=start.note))
         if ends_at is None or claim.run.attempt > attempts:
             dead = running.undelivered(claim.run, claim.over, attempts, now)
-            return self._finish(dead, context)
+            return self.finish(dead, context)
         return self._start(context, claim, ends_at)
 
     def _run_latest_instead(
@@ -213,6 +215,9 @@ class RunProtocol:
         It is sent and claimed before the other is skipped: whatever crashes, it runs.
         """
         message, taken = context.message, None
+        if context.job.is_chunked(latest.due_at):
+            # A tick sends it, perhaps in a chunk, or what stands for it then.
+            return self._passed_over(context, claim, f"{latest.key.run_id} was due by then")
         try:
             if not self._catching_up.is_sent(latest, ends_at):
                 taken = self._decide_claim(latest, ends_at, unseen=True)
@@ -224,12 +229,15 @@ class RunProtocol:
         if isinstance(taken, Defer):
             return self._release(message, claim, taken)
         note = f"{latest.key.run_id} runs in its place"
-        skipped = running.skipped(claim.run, SkipReason.CATCH_UP, self._ports.clock.now(), note)
-        report = self._finish(skipped, context)
+        report = self._passed_over(context, claim, note)
         if isinstance(taken, Claim) and is_mine:
             ran = self._go_on(latest, taken, ends_at)
             return report if report is None else replace(report, instead=ran)
         return report
+
+    def _passed_over(self, context: RunContext, claim: Claim, note: str) -> Report | None:
+        now = self._ports.clock.now()
+        return self.finish(running.skipped(claim.run, SkipReason.CATCH_UP, now, note), context)
 
     def _start(self, context: RunContext, claim: Claim, ends_at: datetime) -> Report | None:
         """Pass the gates, and deliver the run; a run that is held back waits in its row.
@@ -242,9 +250,9 @@ class RunProtocol:
             if not self._ports.runs.finish(claim.run):
                 return None
         run, message = claim.run, own or context.message
-        context = replace(context, message=message, job=self._slow_lane.by_host(context.job))
+        context = replace(context, message=message, job=self.slow_lane.by_host(context.job))
         limit_seconds = context.job.time_limit_seconds(self._ports.longest_timeout_seconds)
-        needed = timedelta(seconds=limit_seconds) + _FINISH_RESERVE
+        needed = timedelta(seconds=limit_seconds) + FINISH_RESERVE
         if self._ports.clock.now() + needed > ends_at:
             return self._release(message, claim, self._another_process())
         try:
@@ -259,27 +267,27 @@ class RunProtocol:
             return self._release(message, claim, prepared)
         now = self._ports.clock.now()
         if isinstance(prepared, Skip):
-            return self._finish(running.skipped(run, prepared.reason, now, prepared.note), context)
+            return self.finish(running.skipped(run, prepared.reason, now, prepared.note), context)
         if isinstance(prepared, Wait):
             return self._wait(message, claim, prepared)
-        is_lost = prepared is None or (is_overdue(run, now) and self._stop_watch.is_lost(run))
+        is_lost = prepared is None or (is_overdue(run, now) and self.stop_watch.is_lost(run))
         if prepared is None or is_lost or now + needed > ends_at:  # the gates were slow
             self._leave(run, context)
             return None if is_lost else self._release(message, claim, self._another_process())
-        with self._permits.around_call(run, message), self._stop_watch.around_call(run) as stopped:
+        with self.permits.around_call(run, message), self.stop_watch.around_call(run) as stopped:
             ended = delivered(self._ports, run, context.job, prepared, limit_seconds, stopped)
         is_lost = stopped.is_set()  # its end would be refused, and no retry is to be sent for it
         opens = ended.is_open and not is_lost
         report = self._completions.open(ended, run, context) if opens else None
         self._admission.leave(run, context.job)
-        report = report if ended.is_open or is_lost else self._finish(ended, context)
-        self._slow_lane.judge(ended, context.job)
+        report = report if ended.is_open or is_lost else self.finish(ended, context)
+        self.slow_lane.judge(ended, context.job)
         return report
 
     def _leave(self, run: Run, context: RunContext) -> None:
         """Give up what the gates have granted to a run that is not called."""
         self._admission.leave(run, context.job)
-        self._permits.leave(run, context.message)
+        self.permits.leave(run, context.message)
 
     def _admit(self, claim: Claim, context: RunContext) -> PreparedCall | Held | None:
         """The prepared call, once its owner's permits and every gate have let the run pass; None
@@ -287,13 +295,13 @@ class RunProtocol:
         order = prepare_call(self._ports, claim.run, context)
         if isinstance(order, Skip):
             return order
-        waits = self._permits.enter(claim, context.message)
+        waits = self.permits.enter(claim, context.message)
         if waits is not None:
             return waits
         outcome = self._admission.admit(claim, context)
         if isinstance(outcome, Proceed):
             return self._completions.announce(order, claim.run, context.job)
-        self._permits.leave(claim.run, context.message)
+        self.permits.leave(claim.run, context.message)
         return outcome
 
     def _context(self, message: Message, job: Job, ends_at: datetime | None) -> RunContext:
@@ -314,12 +322,14 @@ class RunProtocol:
         now = self._ports.clock.now()
         before = None if context is None else context.before
         start = starting.decide_start(job, message, now, closed, before)
+        if job is not None and by_schedule and isinstance(start, Proceed | YieldToLatest):
+            start = self._chunk_looks.before(start, job, message, now)
         if context is not None and isinstance(start, Proceed | YieldToLatest | Skip | Redirect):
             self._catching_up.record(context, now)
         self._ports.indexer.remove_stale_entry(job, message)
         return context, start
 
-    def _finish(self, run: Run, context: RunContext) -> Report | None:
+    def finish(self, run: Run, context: RunContext) -> Report | None:
         """Record the end of the attempt, then do what follows; None when it was refused.
 
         The next attempt's message is sent before: an executor that reads the row need not send

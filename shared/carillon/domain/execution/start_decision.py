@@ -131,6 +131,9 @@ def _by_generation(job: Job, message: Message, now: datetime, closed: ClosedDays
         if message.in_time is not None:
             return Drop("the job's own generation catches up on it")
         due_at = key.fire_at + timedelta(seconds=job.spread_seconds)
+        if job.is_chunked(due_at):
+            # It may go in a chunk, which no row of it would stop.
+            return Drop("the entries of the job's own generation are settled: a tick sends it")
         if max(now, message.due_at) < due_at:
             # Another generation's place in the window: the run starts at the place that counts.
             later = replace(message, due_at=due_at, slot_key="")

@@ -8,6 +8,7 @@ after a day, in which a deployment can be rolled forward again, its message is g
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from carillon.domain.chunks.message import Order
 from carillon.domain.message import Message
 
 FIRST_WAIT = timedelta(seconds=10)
@@ -17,7 +18,7 @@ GIVEN_UP_AFTER = timedelta(hours=24)
 _DOUBLED_AT_MOST = 10
 
 
-def wait_of(message: Message) -> timedelta:
+def wait_of(message: Order) -> timedelta:
     """The wait of a message for the store: 10 s, 20 s, 40 s ... up to 5 minutes."""
     doubled: int = 1 << min(message.store_waits, _DOUBLED_AT_MOST)
     return min(LONGEST_WAIT, FIRST_WAIT * doubled)

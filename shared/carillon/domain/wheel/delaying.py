@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import floor
 
-from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.chunks.message import Order
+from carillon.domain.message import LONGEST_DELAY_SECONDS
 
 ROUNDED_UP_SECONDS = 0.1
 """A delay is rounded up by less than this: a message sent this late after a second starts that
@@ -43,7 +44,7 @@ class Alignment:
         """The share of each of the segments that one tick visits."""
         return cls(_MOST_MESSAGES // max(1, segments), min(began_at + _ALIGNING, deadline))
 
-    def wait_seconds(self, messages: Sequence[Message], now: datetime) -> float:
+    def wait_seconds(self, messages: Sequence[Order], now: datetime) -> float:
         """The wait before these are sent, less than a second. None where there are many, where one
         is due soon, or where the time is over."""
         if not 0 < len(messages) <= self.most_messages:
@@ -57,7 +58,7 @@ class Alignment:
         return seconds if now + timedelta(seconds=seconds) <= self.until else 0.0
 
 
-def check_delays(messages: Sequence[Message], delays: Sequence[float]) -> None:
+def check_delays(messages: Sequence[Order], delays: Sequence[float]) -> None:
     """Raises ValueError unless each message has one delay from 0 to 900 seconds."""
     if len(messages) != len(delays):
         raise ValueError(f"{len(messages)} messages with {len(delays)} delays")

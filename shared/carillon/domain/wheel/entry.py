@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 from carillon.domain.calendar import CalendarUse, shifts, shifts_back
+from carillon.domain.chunks.placing import chunked_from
 from carillon.domain.job import Job, Lane
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
@@ -85,7 +86,8 @@ class Entry:
     written once, never changed. Slots count effective times: nominal ones and `spread_seconds`. An
     entry of a watch has `within_seconds`, which are part of that, and its messages ask after an
     occurrence instead of running it. `zone_digest` identifies the rules of its zone by which a
-    standing entry was put.
+    standing entry was put. Its occurrences from epoch minute `chunked_from` on go in chunks (0:
+    none).
     """
 
     segment: int
@@ -103,6 +105,7 @@ class Entry:
     zone_digest: str = ""
     grace_seconds: int = 0
     within_seconds: int = 0
+    chunked_from: int = 0
 
     @property
     def is_watch(self) -> bool:
@@ -266,7 +269,7 @@ def _filed(entry: Entry, first: datetime) -> list[Entry]:
     moves = shifts_back(entry.calendar)
     indexed = slots(entry.schedule, entry.spread_seconds, moves)
     if indexed.kind is SlotKind.DATED:
-        return [entry.next_entry_at(first, done=entry.slot.number)]
+        return [replace(entry, chunked_from=0).next_entry_at(first, done=entry.slot.number)]
     digest = zone_digest(entry.schedule, entry.spread_seconds, moves)
     places = [Slot(indexed.kind, number) for number in sorted(indexed.numbers)]
     return [replace(entry, slot=place, zone_digest=digest) for place in places]
@@ -287,6 +290,7 @@ def _entry(job: Job) -> Entry:
         spread_seconds=job.spread_seconds,
         calendar=job.spec.calendar,
         grace_seconds=job.spec.grace or 0,
+        chunked_from=chunked_from(job.generation.generation_id) if job.is_plain else 0,
     )
 
 
@@ -299,7 +303,9 @@ def _watch_entry(job: Job) -> Entry:
     """An entry of the job's watch, before it has its slots."""
     entry, within_seconds = _entry(job), job.spec.expect_within or 0
     spread_seconds = entry.spread_seconds + within_seconds
-    return replace(entry, spread_seconds=spread_seconds, within_seconds=within_seconds)
+    return replace(
+        entry, spread_seconds=spread_seconds, within_seconds=within_seconds, chunked_from=0
+    )
 
 
 def _last_nominal(schedule: Schedule) -> datetime | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from carillon.domain.calendar import Resolved, shifts_back
+from carillon.domain.chunks.placing import SETTLED_AFTER
 from carillon.domain.message import Message
 from carillon.domain.wheel.entry import Entry, Slot, minute_end, minute_of
 from carillon.domain.wheel.segment import Control
@@ -26,8 +27,11 @@ def zone_has_changed(entry: Entry) -> bool:
     )
 
 
-def migrated(entry: Entry) -> tuple[Entry, list[Entry]]:
+def migrated(entry: Entry, horizon: int) -> tuple[Entry, list[Entry]]:
     """A standing entry as one of today's rules, and the others that its generation has by them.
+
+    What is owed up to `horizon`, the last minute that is announced, goes alone; so do all
+    occurrences of the others as long as those of an entry that was put just now.
 
     The entry stays where it is. It is to be put last, when the others are there and what they owe
     is sent: until then a tick that reads it begins anew. There are no others when the schedule is
@@ -39,7 +43,11 @@ def migrated(entry: Entry) -> tuple[Entry, list[Entry]]:
     own = replace(entry, zone_digest=zone_digest(entry.schedule, entry.spread_seconds, moves))
     indexed = slots(entry.schedule, entry.spread_seconds, moves)
     places = [Slot(indexed.kind, number) for number in sorted(indexed.numbers)]
-    return own, [replace(own, slot=place) for place in places if place != own.slot]
+    settled = horizon + int(SETTLED_AFTER.total_seconds()) // 60
+    later = max(entry.chunked_from, settled) if entry.chunked_from else 0
+    return own, [
+        replace(own, slot=place, chunked_from=later) for place in places if place != own.slot
+    ]
 
 
 def owed_messages(

@@ -12,6 +12,7 @@ from carillon.clock import Clock, Entropy, SystemEntropy
 from carillon.errors import ConfigurationError
 from carillon.settings import Settings
 from carillon.stores.dynamo.activity import DynamoActivityStore
+from carillon.stores.dynamo.chunks import DynamoChunkStore
 from carillon.stores.dynamo.jobs import DynamoJobStore
 from carillon.stores.dynamo.messaging import (
     PARALLEL_REQUESTS,
@@ -92,7 +93,8 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
         jobs=DynamoJobStore(jobs, clock, entropy),
         calendars=DynamoVersionedRows(jobs, CALENDARS),
         wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
-        runs=DynamoRunStore(runs),
+        runs=DynamoRunStore(runs, clock, entropy),
+        chunks=DynamoChunkStore(runs),
         activity=DynamoActivityStore(runs),
         queue=SqsLaneQueue(sqs, settings.lane_queues, clock, entropy),
         admission_rows=DynamoVersionedRows(jobs, ADMISSION_ROWS),

@@ -10,7 +10,9 @@ from pydantic import TypeAdapter
 from pynamodb.expressions.condition import Condition
 
 from carillon.clock import Clock, Entropy, ceil_second
+from carillon.domain.chunks.placing import Place
 from carillon.domain.job import Generation, Job, JobState, PastGeneration, Slow, Successor
+from carillon.domain.policies import Lane
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.job_summary import JobSummary
 from carillon.domain.spec.names import list_name
@@ -41,6 +43,12 @@ class DynamoJobStore:
     def get(self, owner: str, job_id: str) -> Job | None:
         item = self._item(owner, job_id)
         return None if item is None else job_of(item)
+
+    def get_all(self, keys: Sequence[tuple[str, str]]) -> dict[str, Job]:
+        wanted = [(job_id, _JOB) for job_id in dict.fromkeys(job_id for _, job_id in keys)]
+        items = self._table.get_all(wanted, self._clock, self._entropy)
+        jobs, _ = readable(items, job_of, _id_of)
+        return {job.job_id: job for job in jobs if (job.owner, job.job_id) in keys}
 
     def create(self, job: Job) -> bool:
         return self._table.put(item_of(job), JobRow.job_id.does_not_exist())
@@ -271,10 +279,19 @@ def _id_of(item: RawItem) -> str:
 
 
 def _previous_map(previous: PastGeneration) -> GenerationMap:
+    place = previous.place
     return GenerationMap(
-        generation_id=previous.generation_id, from_at=previous.from_at, until_at=previous.until_at
+        generation_id=previous.generation_id,
+        from_at=previous.from_at,
+        until_at=previous.until_at,
+        place=place and [place.segment, place.lane.value, place.spread_seconds],
     )
 
 
 def _previous_of(stored: GenerationMap) -> PastGeneration:
-    return PastGeneration(stored.generation_id, stored.from_at, stored.until_at)
+    place = None if stored.place is None else _place_of(*stored.place)
+    return PastGeneration(stored.generation_id, stored.from_at, stored.until_at, place)
+
+
+def _place_of(segment: int, lane: str, spread_seconds: int) -> Place:
+    return Place(int(segment), Lane(lane), int(spread_seconds))

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from carillon.clock import Clock, Entropy
+from carillon.domain.chunks.message import Order, encode
 from carillon.domain.events import Event
 from carillon.domain.job import Lane
-from carillon.domain.message import Message, encode
+from carillon.domain.message import Message
 from carillon.domain.wheel.delaying import check_delays, whole_delay
 from carillon.errors import QueueUnavailableError
 from carillon.stores.dynamo.table import ATTEMPTS, pause
@@ -37,7 +38,7 @@ _TOO_SLOW = "the queue took too long"
 @dataclass(frozen=True, slots=True)
 class _Letter:
     lane: Lane
-    tenant: str
+    tenant: dict[str, str]
     body: str
     delay_seconds: float
 
@@ -67,13 +68,13 @@ class SqsLaneQueue:
 
     def send(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[Order],
         delays: Sequence[float],
         until: datetime | None = None,
     ) -> None:
         check_delays(messages, delays)
         pending = [
-            _Letter(message.lane, tenant_of(message.key.owner), encode(message), delay)
+            _Letter(message.lane, _tenant_of(message), encode(message), delay)
             for message, delay in zip(messages, delays, strict=True)
         ]
         began_at = self._clock.now()
@@ -125,7 +126,7 @@ class SqsLaneQueue:
                         "Id": str(number),
                         "MessageBody": letter.body,
                         "DelaySeconds": whole_delay(max(0.0, letter.delay_seconds - gone_seconds)),
-                        "MessageGroupId": letter.tenant,
+                        **letter.tenant,  # type: ignore[typeddict-item]
                     }
                     for number, letter in enumerate(batch)
                 ],
@@ -143,6 +144,11 @@ def tenant_of(owner: str) -> str:
     a busy one. A group id has up to 128 characters of ASCII; on a standard queue it orders nothing.
     """
     return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _tenant_of(order: Order) -> dict[str, str]:
+    """The member of a request that names the owner; a chunk, which has several, has none."""
+    return {"MessageGroupId": tenant_of(order.key.owner)} if isinstance(order, Message) else {}
 
 
 def _by_lane(letters: Sequence[_Letter]) -> Iterator[list[_Letter]]:

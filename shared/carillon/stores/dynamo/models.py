@@ -37,6 +37,8 @@ class GenerationMap(Map):
     from_at = InstantAttribute()
     until_at = InstantAttribute(null=True)
     """Only of a generation that was replaced."""
+    place: ListAttribute[Any] = ListAttribute(null=True)
+    """Segment, lane and offset in seconds; only of a replaced generation that was plain."""
 
 
 class SlowMap(Map):
@@ -145,6 +147,7 @@ class WheelRow(Model):
     lane = UnicodeAttribute(attr_name="l", null=True)
     catch_up = UnicodeAttribute(attr_name="c", null=True)
     grace_seconds = IntegerAttribute(attr_name="r", null=True)
+    chunked_from = IntegerAttribute(attr_name="q", null=True)
     within_seconds = IntegerAttribute(attr_name="x", null=True)
     """Only of the entries of a job's watch."""
     message = UnicodeAttribute(attr_name="m", null=True)
@@ -237,6 +240,38 @@ class ResultRow(Model):
     claim_id = UnicodeAttribute(range_key=True, attr_name="run_key")
     body = BinaryAttribute(attr_name="b", legacy_encoding=False)
     """The text, compressed by zlib."""
+    expires_at = TTLAttribute()
+
+
+class ChunkRow(Model):
+    """One chunk; in table runs too, in a partition of its own: herds write thousands a second."""
+
+    partition = UnicodeAttribute(hash_key=True, attr_name="job_key")
+    """`~chunk#{segment}#{minute}#{second}#{lane}#{bucket}`: no owner begins with a tilde."""
+    kind = UnicodeAttribute(range_key=True, attr_name="run_key")
+    """`chunk`, the same for all."""
+    claim_id = UnicodeAttribute(attr_name="c")
+    claimed_at = InstantAttribute(attr_name="a")
+    lease_until = InstantAttribute(attr_name="l")
+    refs = BinaryAttribute(attr_name="m", legacy_encoding=False, null=True)
+    """Of a claimed chunk: the references to its occurrences, 13 bytes each."""
+    ends = BinaryAttribute(attr_name="e", legacy_encoding=False, null=True)
+    """Of a final chunk: the ends of its occurrences, 27 bytes each."""
+    results = ListAttribute(attr_name="r", of=UnicodeAttribute, null=True)
+    """The different results of its occurrences."""
+    expires_at = TTLAttribute()
+
+
+class PlanRow(Model):
+    """The plan of a segment's minute; in table runs too."""
+
+    partition = UnicodeAttribute(hash_key=True, attr_name="job_key")
+    """`~plan#{segment}#{minute}`."""
+    kind = UnicodeAttribute(range_key=True, attr_name="run_key")
+    """`plan`, the same for all."""
+    salt = UnicodeAttribute(attr_name="s")
+    chunks = UnicodeAttribute(attr_name="k", null=True)
+    """JSON: a list of second, lane, and number of chunks; absent when all goes alone."""
     expires_at = TTLAttribute()
 
 

@@ -269,6 +269,7 @@ def item_of(entry: Entry) -> RawItem:
         lane=entry.lane.value if entry.lane is not Lane.NORMAL else None,
         catch_up=entry.catch_up.value if entry.catch_up is not CatchUp.LATEST else None,
         grace_seconds=entry.grace_seconds or None,
+        chunked_from=entry.chunked_from or None,
         within_seconds=entry.within_seconds or None,
         message=message and encode(message),
         expires_at=entry.expires_at,
@@ -284,6 +285,7 @@ def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
     text, body, grace, within = item.get("s"), item.get("m"), item.get("r"), item.get("x")
     lane, catch_up = item.get("l"), item.get("c")
     spread, calendar, digest = item.get("w"), item.get("k"), item.get("g")
+    chunked = item.get("q")
     return Entry(
         segment=segment,
         slot=slot,
@@ -300,6 +302,7 @@ def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
         zone_digest=digest["S"] if digest else "",
         grace_seconds=int(grace["N"]) if grace else 0,
         within_seconds=int(within["N"]) if within else 0,
+        chunked_from=int(chunked["N"]) if chunked else 0,
     )
 
 

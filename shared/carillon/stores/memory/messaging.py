@@ -7,9 +7,11 @@ from heapq import heappop, heappush
 from threading import Lock
 
 from carillon.clock import Clock
+from carillon.domain import message as single
+from carillon.domain.chunks.message import CHUNK_BEGINS, Order, decode, encode
 from carillon.domain.events import Event
 from carillon.domain.job import Lane
-from carillon.domain.message import Message, decode, encode
+from carillon.domain.message import Message
 from carillon.domain.wheel.delaying import check_delays, whole_delay
 
 
@@ -24,9 +26,18 @@ class Received:
     receive_count: int = 0
 
     @property
-    def message(self) -> Message:
+    def is_chunk(self) -> bool:
+        return self.body.startswith(CHUNK_BEGINS)
+
+    @property
+    def order(self) -> Order:
         """Raises MalformedMessageError."""
         return decode(self.body)
+
+    @property
+    def message(self) -> Message:
+        """The message of a single run; raises MalformedMessageError for any other."""
+        return single.decode(self.body)
 
 
 class MemoryQueue:
@@ -63,7 +74,7 @@ class MemoryQueue:
 
     def send(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[Order],
         delays: Sequence[float],
         until: datetime | None = None,
     ) -> None:
@@ -72,7 +83,7 @@ class MemoryQueue:
         for message, delay in zip(messages, delays, strict=True):
             self.put(message, now + timedelta(seconds=whole_delay(delay)))
 
-    def put(self, message: Message, visible_at: datetime) -> int:
+    def put(self, message: Order, visible_at: datetime) -> int:
         """Keep a message, to be received from `visible_at` on; answers its receipt."""
         return self.put_body(message.lane, encode(message), visible_at)
 

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from heapq import heappop, heappush
@@ -111,6 +111,15 @@ class MemoryJobStore:
             if job_id in self._spoilt:
                 raise UnreadableRowError(f"job {job_id}: spoilt")
             return row
+
+    def get_all(self, keys: Sequence[tuple[str, str]]) -> dict[str, Job]:
+        with self._lock:
+            rows = {job_id: self._rows.get(job_id) for _, job_id in keys}
+            return {
+                job_id: row
+                for job_id, row in rows.items()
+                if row is not None and (row.owner, job_id) in keys and job_id not in self._spoilt
+            }
 
     def create(self, job: Job) -> bool:
         row = _as_stored(job)

@@ -1,0 +1,1 @@
+"""Chunks: many runs under one claim and one finish (docs/architecture.md#chunks)."""

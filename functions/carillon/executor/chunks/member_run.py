@@ -1,0 +1,118 @@
+"""One occurrence of a claimed chunk: its call, and a row of its own if it is no quick success."""
+
+from collections.abc import Callable, Sequence
+from threading import Event
+
+from carillon.domain.chunks.chunk import Ended, Outcome, run_under
+from carillon.domain.chunks.message import Member
+from carillon.domain.decisions import Claim, Skip
+from carillon.domain.execution import transitions as running
+from carillon.domain.execution.stopping import LOOK_SECONDS
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.run import Run, RunStatus
+from carillon.errors import StoreUnavailableError
+from carillon.executor.batch import Handled, Report
+from carillon.executor.chunks.under_way import UnderWay
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.runs.call import PreparedCall, delivered, prepare_call
+from carillon.executor.runs.context import RunContext
+from carillon.executor.runs.protocol import RunProtocol
+
+_TRIES = 20
+_BETWEEN_TRIES_SECONDS = 0.25
+"""A message of another generation may claim the row for as long as it takes to find the chunk."""
+
+
+class MemberRun:
+    """Called once, in a thread of its own; it raises nothing."""
+
+    def __init__(
+        self,
+        ports: ExecutorPorts,
+        runs: RunProtocol,
+        under_way: UnderWay,
+        member: Member,
+        context: RunContext,
+    ) -> None:
+        self._ports = ports
+        self._runs = runs
+        self._under_way = under_way
+        self._member = member
+        self._context = context
+        self._row: Run | None = None
+        self._stopped = Event()
+        self._unwatch: Callable[[], None] = _nothing
+
+    def __call__(self) -> Report | None:
+        """The report of a run with a row of its own, or of one that is sent alone; None for one
+        whose end is the chunk's to tell."""
+        try:
+            return self._handled()
+        except Exception as error:
+            self._under_way.errors.append(error)
+            return None
+        finally:
+            # Whatever has happened to it, whoever meets the finished chunk sends it alone.
+            self._settle(Ended(Outcome.ALONE))
+
+    def _handled(self) -> Report | None:
+        ports, job, message = self._ports, self._context.job, self._context.message
+        run = running.begun(run_under(self._under_way.chunk, message), ports.clock.now())
+        order = prepare_call(ports, run, self._context)
+        if isinstance(order, Skip) or self._runs.permits.enter(Claim(run, None), message):
+            return send_alone(ports, [message])[0]
+        ended = self._called(run, job, order)
+        self._runs.slow_lane.judge(ended, job)
+        if self._row is None and ended.status is RunStatus.SUCCEEDED:
+            self._settle(Ended(Outcome.OK, ended.started_at, ended.finished_at, ended.result))
+            return None
+        report = None
+        if (self._row or self._takes_row(run)) and not self._stopped.is_set():
+            report = self._runs.finish(ended, self._context)
+        # Of a run that is another's now, its own message does what follows.
+        return report or send_alone(ports, [message])[0]
+
+    def _called(self, run: Run, job: Job, order: PreparedCall) -> Run:
+        """The run as its call has left it. A call that lasts puts a row, so that the others' end
+        can be recorded, and is stopped as any other from then on."""
+
+        def lasts() -> None:
+            try:
+                self._row = run if self._ports.runs.claim(run, None) else None
+            except StoreUnavailableError:
+                return
+            if self._row is not None:
+                self._settle(Ended(Outcome.ALONE))
+                self._unwatch = self._runs.stop_watch.watch(run, self._stopped)
+
+        call_off = self._ports.timers.after(LOOK_SECONDS, lasts)
+        limit_seconds = job.time_limit_seconds(self._ports.longest_timeout_seconds)
+        with self._runs.permits.around_call(run, self._context.message):
+            ended = delivered(self._ports, run, job, order, limit_seconds, self._stopped)
+        call_off()
+        self._unwatch()
+        return ended
+
+    def _takes_row(self, run: Run) -> bool:
+        """True once the run has a row under its chunk's claim."""
+        for _ in range(_TRIES):
+            if self._ports.runs.claim(run, None):
+                return True
+            self._ports.clock.sleep(_BETWEEN_TRIES_SECONDS)
+        return False
+
+    def _settle(self, end: Ended) -> None:
+        self._under_way.settle(self._member, end)
+
+
+def send_alone(ports: ExecutorPorts, messages: Sequence[Message]) -> list[Report]:
+    """Send occurrences of a chunk as messages of their own."""
+    now = ports.clock.now()
+    if messages:
+        ports.queue.send(messages, [each.delay_seconds(now) for each in messages])
+    return [Report(Handled.DEFERRED, each, reason="it goes alone") for each in messages]
+
+
+def _nothing() -> None:
+    """The end of a watch that has not begun."""

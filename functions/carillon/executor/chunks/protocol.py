@@ -1,0 +1,180 @@
+"""The protocol of chunks: claim, read the jobs, call, one fenced finish
+(docs/architecture.md#chunks).
+
+Returning acknowledges the message; raising leaves it to the queue.
+"""
+
+from datetime import datetime, timedelta
+
+from carillon.domain.chunks.chunk import (
+    Chunk,
+    ClaimChunk,
+    Disband,
+    Ended,
+    Follow,
+    Outcome,
+    dead_attempt,
+    decide_chunk,
+    never_begun,
+)
+from carillon.domain.chunks.message import ChunkMessage, Member
+from carillon.domain.decisions import Defer, Leave
+from carillon.domain.execution.lateness import LATE
+from carillon.domain.job import Job, JobState
+from carillon.domain.message import Message
+from carillon.errors import HeldError, QueueUnavailableError, StoreUnavailableError
+from carillon.executor.batch import Handled, Report, defer_early
+from carillon.executor.chunks.member_run import MemberRun, send_alone
+from carillon.executor.chunks.under_way import UnderWay, successes_of
+from carillon.executor.ports import ExecutorPorts
+from carillon.executor.runs.context import RunContext
+from carillon.executor.runs.protocol import FINISH_RESERVE, LEASE_MARGIN, RunProtocol
+from carillon.services.calendar_reader import CalendarReader
+
+_ROUNDS = 8
+"""One reception may find its chunk changed this often before it is left to the queue."""
+
+
+class ChunkProtocol:
+    """Handles one message at a time; several threads may share it."""
+
+    def __init__(self, ports: ExecutorPorts, runs: RunProtocol) -> None:
+        self._ports = ports
+        self._runs = runs
+
+    def handle(self, message: ChunkMessage, ends_at: datetime) -> Report:
+        """Handle a message of a lane; the process may be stopped at `ends_at`.
+
+        0. early: defer, or wait; 1. claim the chunk; 2. read the jobs, and send alone what is not
+        to go in it; 3. call all others side by side; 4. finish the chunk, once each has ended or
+        has a row of its own; 5. put the rows of the successes. A step whose write is refused starts
+        again with the chunk as it is now. Raises StoreUnavailableError, QueueUnavailableError, and
+        HeldError while another executor holds the chunk: all leave it with the queue.
+        """
+        deferred = defer_early(self._ports, message)
+        if deferred is not None:
+            return deferred
+        for turn in range(_ROUNDS):
+            seen = self._ports.chunks.get(message.key) if turn else None
+            report = self._step(message, seen, ends_at)
+            if report is not None:
+                return report
+        raise HeldError(f"{message.key.name}: the chunk changed at every step")
+
+    def handle_dead(self, message: ChunkMessage, ends_at: datetime) -> Report:
+        """Handle a message of a dead-letter queue: a chunk that nobody has claimed goes in parts,
+        each alone. Nothing is called. Raises HeldError where another executor is at it."""
+        now = self._ports.clock.now()
+        terms = self._ports.claim_terms(now, ends_at)
+        unclaimed = never_begun(message, now, terms)
+        if self._ports.chunks.claim(unclaimed):
+            return self._follow(unclaimed, message)
+        report = self._step(message, self._ports.chunks.get(message.key), ends_at)
+        if report is None:
+            raise HeldError(f"{message.key.name}: the chunk has changed")
+        return report
+
+    def _step(self, message: ChunkMessage, seen: Chunk | None, ends_at: datetime) -> Report | None:
+        """Act on the chunk as it was read; None when that was refused."""
+        now = self._ports.clock.now()
+        terms = self._ports.claim_terms(now, ends_at + LEASE_MARGIN)
+        match decide_chunk(seen, message, now, terms):
+            case ClaimChunk(chunk):
+                return self._run(chunk, message, ends_at) if self._claims(chunk) else None
+            case Disband(chunk):
+                return self._follow(chunk, message) if self._ports.chunks.finish(chunk) else None
+            case Follow(chunk):
+                return self._follow(chunk, message)
+            case Leave(reason) | Defer(_, reason):
+                raise HeldError(f"{message.key.name}: {reason}")
+
+    def _claims(self, chunk: Chunk) -> bool:
+        return self._ports.chunks.claim(chunk)
+
+    def _run(self, chunk: Chunk, message: ChunkMessage, ends_at: datetime) -> Report | None:
+        """Run the occurrences of a chunk that is claimed; None when its finish was refused."""
+        under_way = UnderWay(self._ports, chunk, message)
+        contexts: dict[Member, RunContext] = {}
+        try:
+            contexts = self._contexts(message, ends_at)
+            others = [each for each in message.members if each not in contexts]
+            reports = send_alone(self._ports, [message.alone(each) for each in others])
+        except (StoreUnavailableError, QueueUnavailableError):
+            contexts = {}  # nothing is called, and each goes alone when the message comes again
+            raise
+        finally:
+            for member in message.members:
+                if member not in contexts:
+                    under_way.settle(member, Ended(Outcome.ALONE))
+        runs = [
+            MemberRun(self._ports, self._runs, under_way, member, context)
+            for member, context in contexts.items()
+        ]
+        reports += [each for each in self._ports.side_by_side(runs) if each is not None]
+        for error in under_way.errors:
+            raise error
+        if under_way.successes is None:
+            return None
+        ran = {context.message.key: context for context in contexts.values()}
+        for success in under_way.successes:
+            context = ran[success.key]
+            reports.append(Report(Handled.RAN, context.message, success, job=context.job))
+        return _report(message, reports)
+
+    def _contexts(self, message: ChunkMessage, ends_at: datetime) -> dict[Member, RunContext]:
+        """The occurrences that may run in the chunk, by their jobs as they are after its claim."""
+        jobs = self._ports.jobs.get_all([(each.owner, each.job_id) for each in message.members])
+        found: dict[Member, RunContext] = {}
+        for member in message.members:
+            single, job = message.alone(member), jobs.get(member.job_id)
+            job = None if job is None else self._runs.slow_lane.by_host(job)
+            if job is not None and self._goes_in(job, single, ends_at):
+                calendars = CalendarReader(self._ports.calendars)
+                found[member] = RunContext(single, job, calendars, ends_at)
+        return found
+
+    def _goes_in(self, job: Job, single: Message, ends_at: datetime) -> bool:
+        """True if an occurrence may run in its chunk, by its job's row as read after the claim.
+
+        Any other goes alone, where everything is decided that a policy, a change, a pause or an
+        outage may make of it.
+        """
+        ports, now = self._ports, self._ports.clock.now()
+        limit = timedelta(seconds=job.time_limit_seconds(ports.longest_timeout_seconds))
+        return (
+            job.state is JobState.ACTIVE
+            and job.generation.generation_id == single.generation_id
+            and job.lane is single.lane
+            and now - single.due_at <= LATE
+            and now + limit + FINISH_RESERVE <= ends_at
+            and not ports.owner_starts_per_minute
+            and not job.successors
+            and job.is_plain
+        )
+
+    def _follow(self, chunk: Chunk, message: ChunkMessage) -> Report:
+        """See that each occurrence of the message has its row or its own message: the chunk has
+        ended, and its holder may have died before that."""
+        successes = successes_of(chunk, message)
+        self._ports.runs.put_copies(successes)
+        done = {success.key for success in successes}
+        alone: list[Message] = []
+        for member in message.members:
+            single, end = message.alone(member), chunk.end_of(member)
+            if single.key in done:
+                continue
+            if end is not None and end.outcome is Outcome.DIED:
+                self._ports.runs.claim(dead_attempt(chunk, single, self._ports.clock.now()), None)
+            alone.append(single)
+        reports = send_alone(self._ports, alone)
+        reports += [
+            Report(Handled.REPEATED, message.alone(member), reason="the run is succeeded")
+            for member in message.members
+            if message.alone(member).key in done
+        ]
+        return _report(message, reports)
+
+
+def _report(message: ChunkMessage, reports: list[Report]) -> Report:
+    first = message.alone(message.members[0])
+    return Report(Handled.CHUNK, first, members=tuple(reports))

@@ -1,0 +1,53 @@
+"""A claimed chunk until it is finished."""
+
+from threading import Lock
+
+from carillon.domain.chunks.chunk import Chunk, Ended, Outcome, finished, ref_of, success_of
+from carillon.domain.chunks.message import ChunkMessage, Member
+from carillon.domain.run import Run
+from carillon.executor.ports import ExecutorPorts
+
+
+class UnderWay:
+    """The ends of a chunk's occurrences; several threads may share it.
+
+    The last one that settles finishes the chunk, and puts the rows of those that have succeeded.
+    `successes` are these rows; None where the finish was refused. `errors` have stopped an
+    occurrence, or the finish.
+    """
+
+    def __init__(self, ports: ExecutorPorts, chunk: Chunk, message: ChunkMessage) -> None:
+        self.chunk = chunk
+        self.message = message
+        self.successes: list[Run] | None = None
+        self.errors: list[Exception] = []
+        self._ports = ports
+        self._ends: dict[bytes, Ended] = {}
+        self._lock = Lock()
+
+    def settle(self, member: Member, end: Ended) -> None:
+        """Note the end of an occurrence; its first one counts."""
+        with self._lock:
+            self._ends.setdefault(ref_of(member.job_id, member.generation_id), end)
+            is_last = len(self._ends) == len(self.chunk.refs)
+            if not is_last or self._is_finishing:
+                return
+            self._is_finishing = True
+        try:
+            self._finish()
+        except Exception as error:  # raised when all calls have ended
+            self.errors.append(error)
+
+    _is_finishing = False
+
+    def _finish(self) -> None:
+        final = finished(self.chunk, dict(self._ends))
+        if self._ports.chunks.finish(final):
+            self.successes = successes_of(final, self.message)
+            self._ports.runs.put_copies(self.successes)
+
+
+def successes_of(chunk: Chunk, message: ChunkMessage) -> list[Run]:
+    """The rows of the message's occurrences that have succeeded in the final chunk."""
+    ends = ((message.alone(member), chunk.end_of(member)) for member in message.members)
+    return [success_of(chunk, each, end) for each, end in ends if end and end.outcome is Outcome.OK]

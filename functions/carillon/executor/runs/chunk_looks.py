@@ -1,0 +1,38 @@
+"""The looks at chunks in which a run of a changed job may have run before."""
+
+from datetime import datetime
+
+from carillon.domain.chunks.chunk import Outcome, ref_of
+from carillon.domain.chunks.looking import looks_of
+from carillon.domain.decisions import Defer, Drop, Proceed, Start, YieldToLatest
+from carillon.domain.execution.start_decision import SHORTEST_YOUNG_DELAY
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.executor.ports import ExecutorPorts
+
+
+class ChunkLooks:
+    """A job that was not changed within minutes of the occurrence costs no read."""
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._ports = ports
+
+    def before(
+        self, start: Proceed | YieldToLatest, job: Job, message: Message, now: datetime
+    ) -> Start:
+        """`start`, unless a chunk has run the occurrence, or may be about to.
+
+        Made under the claim of the run's row, by strong reads. Raises StoreUnavailableError.
+        """
+        chunks = self._ports.chunks
+        for look in looks_of(job, message):
+            key = look.key_by(chunks.get_plan(look.segment, look.minute))
+            chunk = None if key is None else chunks.get(key)
+            ref = ref_of(look.job_id, look.generation_id)
+            if chunk is None or ref not in chunk.refs:
+                continue
+            if chunk.ends is None:
+                return Defer(now + SHORTEST_YOUNG_DELAY, "a chunk that has it is under way")
+            if chunk.ends[ref].outcome is Outcome.OK:
+                return Drop("it has succeeded in a chunk, under the generation before")
+        return start

@@ -1,0 +1,82 @@
+"""The occurrences of one minute that may go in chunks, gathered until the minute is planned."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+
+from carillon.domain.chunks.message import ChunkKey, ChunkMessage, Member, Order
+from carillon.domain.chunks.placing import Group, Plan, chunks_of
+from carillon.domain.message import Message
+from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, Entry, minute_of
+from carillon.domain.wheel.segment import Control
+from carillon.schedules import SlotKind
+from carillon.stores.ports import ChunkStore
+
+_PLAN_LIFETIME = DATED_ENTRY_LIFETIME + timedelta(days=1)
+"""As long as any tick may dispatch the minute again."""
+
+
+def may_be_chunked(entry: Entry, message: Message, control: Control) -> bool:
+    """True if the plan of its minute decides whether the occurrence goes in a chunk.
+
+    Of a backlog only minutes that were announced are planned: what nobody has sent yet is decided
+    by each job's catch-up.
+    """
+    minute = minute_of(message.due_at)
+    if not entry.chunked_from or minute < entry.chunked_from or message.missed is not None:
+        return False
+    late_in = next((each for each in control.backlog if minute <= each.until), None)
+    return late_in is None or minute <= late_in.announced
+
+
+class Gathered:
+    """The occurrences of a segment's minute that its plan decides about."""
+
+    def __init__(self, segment: int, minute: int) -> None:
+        self._segment = segment
+        self._minute = minute
+        self._messages: list[tuple[Message, SlotKind]] = []
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def add(self, entry: Entry, message: Message) -> None:
+        self._messages.append((message, entry.slot.kind))
+
+    def planned(self, chunks: ChunkStore, salt: str, *, is_on: bool) -> Iterator[Order]:
+        """The messages to send, by the minute's plan: the one that stands, or a new one.
+
+        A new plan has chunks only where they are on. Raises StoreUnavailableError.
+        """
+        if not self._messages:
+            return
+        sizes = Counter(_group_of(message) for message, _ in self._messages)
+        expires_at = max(m.due_at for m, _ in self._messages) + _PLAN_LIFETIME
+        wanted = chunks_of(sizes) if is_on else {}
+        plan = Plan(self._segment, self._minute, salt, expires_at, wanted)
+        if not chunks.put_plan(plan):
+            plan = chunks.get_plan(self._segment, self._minute) or plan
+        members: dict[ChunkKey, list[Member]] = {}
+        for message, kind in self._messages:
+            key = self._key_of(message, plan)
+            if key is None:
+                yield message
+            else:
+                members.setdefault(key, []).append(_member_of(message, kind))
+        for key, listed in members.items():
+            yield ChunkMessage(key, tuple(dict.fromkeys(listed)))
+
+    def _key_of(self, message: Message, plan: Plan) -> ChunkKey | None:
+        group = _group_of(message)
+        bucket = plan.bucket_of(group, message.key.job_id)
+        return None if bucket is None else ChunkKey(self._segment, self._minute, *group, bucket)
+
+
+def _group_of(message: Message) -> Group:
+    return message.due_at.second, message.lane
+
+
+def _member_of(message: Message, kind: SlotKind) -> Member:
+    key = message.key
+    spread_seconds = int((message.due_at - key.fire_at).total_seconds())
+    return Member(key.owner, key.job_id, message.generation_id, kind, spread_seconds)

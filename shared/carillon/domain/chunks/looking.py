@@ -1,0 +1,54 @@
+"""Chunks in which an occurrence of a changed job may have run under a generation before."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from carillon.clock import id_created_at
+from carillon.domain.chunks.message import ChunkKey
+from carillon.domain.chunks.placing import Group, Place, Plan, chunked_from
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.wheel.entry import minute_of
+
+_COMMITTED_WITHIN = timedelta(minutes=5)
+"""From the making of a generation to its commit, and the difference of two clocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where a generation's occurrence would be: in a chunk of this group of its minute."""
+
+    job_id: str
+    generation_id: str
+    segment: int
+    minute: int
+    group: Group
+
+    def key_by(self, plan: Plan | None) -> ChunkKey | None:
+        """The chunk by the minute's plan; None where the occurrence goes in none."""
+        bucket = None if plan is None else plan.bucket_of(self.group, self.job_id)
+        return None if bucket is None else ChunkKey(self.segment, self.minute, *self.group, bucket)
+
+
+def looks_of(job: Job, message: Message) -> Iterator[Look]:
+    """The looks to be made before an occurrence runs by its own message.
+
+    A chunk reads its jobs when its time has come, and runs the occurrence under the generation that
+    counts then. So one that was replaced longer before that has not run it; and where there is no
+    chunk yet, the one to come will see the generation that counts now.
+    """
+    newer = job.generation.generation_id
+    for known in job.replaced:
+        replaced_at, newer = id_created_at(newer), known.generation_id
+        if known.place is None or replaced_at < message.key.fire_at - _COMMITTED_WITHIN:
+            continue
+        look = _look(job.job_id, known.generation_id, known.place, message)
+        if chunked_from(known.generation_id) <= look.minute:
+            yield look
+
+
+def _look(job_id: str, generation_id: str, place: Place, message: Message) -> Look:
+    due_at = message.key.fire_at + timedelta(seconds=place.spread_seconds)
+    group = due_at.second, place.lane
+    return Look(job_id, generation_id, place.segment, minute_of(due_at), group)

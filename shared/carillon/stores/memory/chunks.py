@@ -1,0 +1,51 @@
+"""Chunks and plans in dicts."""
+
+from dataclasses import replace
+from threading import Lock
+
+from carillon.clock import ceil_second
+from carillon.domain.chunks.chunk import Chunk
+from carillon.domain.chunks.message import ChunkKey
+from carillon.domain.chunks.placing import Plan
+
+
+class MemoryChunkStore:
+    """ChunkStore in memory; nothing expires by itself."""
+
+    def __init__(self) -> None:
+        self.chunks: dict[ChunkKey, Chunk] = {}
+        self._plans: dict[tuple[int, int], Plan] = {}
+        self._lock = Lock()
+
+    def get(self, key: ChunkKey) -> Chunk | None:
+        with self._lock:
+            return self.chunks.get(key)
+
+    def claim(self, chunk: Chunk) -> bool:
+        row = _as_stored(chunk)
+        with self._lock:
+            return self.chunks.setdefault(chunk.key, row) == row
+
+    def finish(self, chunk: Chunk) -> bool:
+        row = _as_stored(chunk)
+        with self._lock:
+            stored = self.chunks.get(chunk.key)
+            if stored is None:
+                return False
+            if not stored.is_final and stored.claim_id == chunk.claim_id:
+                self.chunks[chunk.key] = stored = row
+            return stored == row
+
+    def get_plan(self, segment: int, minute: int) -> Plan | None:
+        with self._lock:
+            return self._plans.get((segment, minute))
+
+    def put_plan(self, plan: Plan) -> bool:
+        row = replace(plan, expires_at=ceil_second(plan.expires_at))
+        with self._lock:
+            return self._plans.setdefault((plan.segment, plan.minute), row) is row
+
+
+def _as_stored(chunk: Chunk) -> Chunk:
+    refs = chunk.refs if chunk.ends is None else tuple(chunk.ends)
+    return replace(chunk, refs=refs, expires_at=ceil_second(chunk.expires_at))
