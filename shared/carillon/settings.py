@@ -100,10 +100,9 @@ def _number(value: object) -> int | None:
 
 def switch(value: object) -> bool:
     """Reads `on` or `off`; as true and false, which JSON and the CDK's context have, too."""
-    given = {"on": True, "true": True, "off": False, "false": False}
-    if str(value).lower() not in given:
+    if (given := str(value).lower()) not in ("on", "off", "true", "false"):
         raise ValueError(f"expected on or off, got {value!r}")
-    return given[str(value).lower()]
+    return given in ("on", "true")
 
 
 def text(value: object) -> str:

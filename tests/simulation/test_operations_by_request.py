@@ -47,6 +47,7 @@ def run_service(world: World) -> RunService:
     return RunService(
         jobs,
         world.runs,
+        History(world.runs),
         world.queue,
         world.clock,
         world.entropy,

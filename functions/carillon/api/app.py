@@ -83,7 +83,10 @@ class Api:
         self._task_logs = task_logs or MemoryTaskLogs()
         self._throttle = Throttle(settings.owner_requests_per_second, settings.owner_requests_burst)
         self._routes = Routes(self.app)
-        self._history, self._indexer = History(stores.runs), Indexer.of(stores, clock)
+        self._history, self._indexer = (
+            History(stores.runs, stores.chunks),
+            Indexer.of(stores, clock),
+        )
         answer_errors(self.app, telemetry, self._routes.no_route)
         jobs = JobService(
             stores.jobs,
@@ -122,7 +125,8 @@ class Api:
         clock, entropy = self._clock, self._entropy
         settings, telemetry = self._settings, self._telemetry
         calendars, records, indexer = stores.calendars, stores.idempotency_records, self._indexer
-        service = RunService(jobs, stores.runs, stores.queue, clock, entropy, settings, records)
+        runs, queue = stores.runs, stores.queue
+        service = RunService(jobs, runs, history, queue, clock, entropy, settings, records)
         RunRoutes(routes, service, telemetry)
         LogRoutes(routes, LogService(history, self._task_logs, clock))
         feed = Activity(stores.activity)

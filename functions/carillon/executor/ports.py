@@ -92,7 +92,7 @@ class ExecutorPorts:
 
     @property
     def history(self) -> History:
-        return History(self.runs)
+        return History(self.runs, self.chunks)
 
     @property
     def lifecycle(self) -> LifecycleEvents:

@@ -13,8 +13,8 @@ from carillon.domain.wheel.delaying import Alignment
 from carillon.domain.wheel.due import continues_sequence, messages_of
 from carillon.domain.wheel.entry import (
     Entry,
+    NextEntry,
     Slot,
-    minute_end,
     minute_of,
     minute_start,
     slots_of_minute,
@@ -45,8 +45,6 @@ from carillon.tick.outbox import Outbox
 from carillon.tick.ports import TickPorts
 
 _T = TypeVar("_T")
-_NextEntry = tuple[datetime, Entry]
-"""An occurrence of a chain and the entry for it."""
 
 _COUNTING = timedelta(seconds=10)
 """Of a visit to a backlog, at most: less than the time after which a lease is renewed."""
@@ -226,7 +224,7 @@ class Visit:
 
     def _decide(
         self, entry: Entry, minute: int, resolved: Resolved | None
-    ) -> tuple[list[Message], _NextEntry | None, bool]:
+    ) -> tuple[list[Message], NextEntry | None, bool]:
         """The messages to send, the next entry to put, and whether the generation's zone has
         changed."""
         control = self._control
@@ -235,7 +233,7 @@ class Visit:
             messages_of(entry, minute, control.horizon, control.backlog, resolved, rules_since)
         )
         if entry.slot.kind is SlotKind.DATED:
-            return messages, _next_entry(entry, control.horizon), False
+            return messages, entry.beyond(control.horizon), False
         return messages, None, zone_has_changed(entry)
 
     def _decided(self, entry: Entry, decide: Callable[[], _T]) -> _T | None:
@@ -320,7 +318,7 @@ class Visit:
         if stored.cursor is not None or stored.backlog_cursor is not None:
             # A minute that was begun may have passed by where the new entries come.
             self._lease.checkpoint(control)
-        decided = self._decided(entry, lambda: _migrated(entry, control.horizon))
+        decided = self._decided(entry, lambda: migrated(entry, control.horizon))
         if decided is None:
             return
         own, others, link = decided
@@ -392,17 +390,3 @@ class Visit:
             was_idle=self._was_idle,
             idle=control.idle,
         )
-
-
-def _next_entry(entry: Entry, horizon: int) -> _NextEntry | None:
-    """The first link of a chain beyond the horizon, to be indexed before the watermark moves."""
-    if entry.schedule is None:
-        return None
-    following = entry.schedule.next(minute_end(horizon) - entry.spread)
-    return None if following is None else (following, entry.next_entry_at(following, horizon))
-
-
-def _migrated(entry: Entry, horizon: int) -> tuple[Entry, list[Entry], _NextEntry | None]:
-    """The entry and its others by today's rules; the first link of what is a dated chain today."""
-    own, others = migrated(entry, horizon)
-    return own, others, _next_entry(own, horizon) if own.zone_digest == "" else None

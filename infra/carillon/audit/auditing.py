@@ -67,7 +67,7 @@ class Audit:
     ) -> None:
         self.seen = Seen()
         self._stores = stores
-        self._history = History(stores.runs)
+        self._history = History(stores.runs, stores.chunks)
         self._segments = segments
         self._since, self._until, self._rest_at = since, until, rest_at
         self._dispatched: dict[int, datetime] = {}

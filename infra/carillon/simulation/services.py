@@ -48,7 +48,7 @@ class Api:
         jobs = JobService(
             ports.jobs, ports.calendars, indexer, ports.events, clock, entropy, settings, telemetry
         )
-        history = History(ports.runs)
+        history = History(ports.runs, ports.chunks)
         redriver = Redriver(ports.runs, indexer, clock, entropy, settings.run_lifetime)
         calendars = CalendarService(jobs, ports.calendars, clock)
         return cls(
@@ -59,6 +59,7 @@ class Api:
             RunService(
                 jobs,
                 ports.runs,
+                history,
                 ports.queue,
                 clock,
                 entropy,

@@ -1,12 +1,19 @@
 """The history: what runs a job, or an owner, has had."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 
-from carillon.domain.run import Attention, Run, RunKey
-from carillon.stores.ports import DeadLetterFilter, Page, RunStore
+from carillon.domain.chunks.chunk import Chunk, Outcome, ref_of, run_under, success_of
+from carillon.domain.chunks.looking import Look, places_of
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.run import Attention, Run, RunKey, RunKind
+from carillon.stores.ports import ChunkStore, DeadLetterFilter, Page, RunStore
+
+_MOST_LOOKS = 50
+"""Occurrences without a row that are looked for in chunks: rows come within minutes."""
 
 PARALLEL_JOBS = 16
 """Jobs whose newest runs are read side by side."""
@@ -18,12 +25,39 @@ class History:
     Everybody else reads single rows at most, by their keys, to claim, finish or settle them.
     """
 
-    def __init__(self, runs: RunStore) -> None:
+    def __init__(self, runs: RunStore, chunks: ChunkStore | None = None) -> None:
+        """Without `chunks` nothing has gone in any."""
         self._runs = runs
+        self._chunks = chunks
 
     def get(self, key: RunKey) -> Run | None:
-        """The run as it is now; one past its `expires_at` may still be answered."""
+        """The run's row as it is now; one past its `expires_at` may still be answered."""
         return self._runs.get(key)
+
+    def outcome(self, job: Job, key: RunKey) -> Run | None:
+        """The run as it is now: by its row, or by a chunk that has yet to write it."""
+        row = self._runs.get(key)
+        if row is not None or self._chunks is None:
+            return row
+        if key.kind is not RunKind.SCHEDULED or key.redrive:
+            return None
+        for look in places_of(job, key.fire_at):
+            chunk_key = look.key_by(self._chunks.get_plan(look.segment, look.minute))
+            chunk = None if chunk_key is None else self._chunks.get(chunk_key)
+            found = None if chunk is None else _in_chunk(chunk, look, key)
+            if found is not None:
+                return found
+        return None
+
+    def outcomes(self, job: Job, fire_times: Sequence[datetime], rows: Iterable[Run]) -> list[Run]:
+        """The outcomes, by chunks, of the newest of these occurrences that have no row."""
+        have = {row.key.fire_at for row in rows}
+        missing = sorted({at for at in fire_times if at not in have}, reverse=True)
+        keys = (
+            RunKey(job.owner, job.job_id, RunKind.SCHEDULED, at) for at in missing[:_MOST_LOOKS]
+        )
+        found = (self.outcome(job, key) for key in keys)
+        return [run for run in found if run is not None]
 
     def whole(self, run: Run) -> Run:
         """The run with its whole result, where that is kept beside its row."""
@@ -79,3 +113,15 @@ class History:
     ) -> Page[Run]:
         """The owner's dead letters, newest fire time first; eventually consistent."""
         return self._runs.dead_letters(owner, limit, cursor, only)
+
+
+def _in_chunk(chunk: Chunk, look: Look, key: RunKey) -> Run | None:
+    """The run as its chunk has it; None where it is not in it, or goes on by itself."""
+    ref = ref_of(look.job_id, look.generation_id)
+    if ref not in chunk.refs:
+        return None
+    message = Message(key, look.generation_id, look.segment, chunk.key.lane, chunk.key.due_at)
+    if chunk.ends is None:
+        return run_under(chunk, message)
+    end = chunk.ends[ref]
+    return success_of(chunk, message, end) if end.outcome is Outcome.OK else None

@@ -170,11 +170,9 @@ class Indexer:
 
     def _put_next_entry(self, link: Entry, horizon: int) -> None:
         """Put the first entry of a sequence for occurrences beyond `horizon`, if there are any."""
-        if link.schedule is None:
-            return
-        following = link.schedule.next(minute_end(horizon) - link.spread)
+        following = link.beyond(horizon)
         if following is not None:
-            self.put_entry(link.next_entry_at(following, horizon))
+            self.put_entry(following[1])
 
     def _resolved(self, job: Job, now: datetime) -> Resolved:
         """A job's schedule under its calendar as it is now, where that decides what is sent."""

@@ -65,6 +65,7 @@ class MissedSearch:
             rows, rows_read = self._read(job, chunk)
             covering += [row for row in rows if row.key.kind is RunKind.MISSED]
             own = [row for row in rows if row.key.kind is not RunKind.MISSED]
+            own += self._history.outcomes(job, chunk, [*covering, *own])
             for missed in missed_among(job, chunk, [*covering, *own], now):
                 if len(found) == limit:
                     return Found(tuple(found), found[-1].fire_at, is_complete=False)
@@ -78,7 +79,8 @@ class MissedSearch:
     def rows(self, job: Job, fire_times: Sequence[datetime]) -> list[Run]:
         """The job's rows at these fire times, at most CHUNK of them; beside these some or all of
         those that lie between."""
-        return self._read(job, fire_times)[0]
+        rows = self._read(job, fire_times)[0]
+        return [*rows, *self._history.outcomes(job, fire_times, rows)]
 
     def _read(self, job: Job, fire_times: Sequence[datetime]) -> tuple[list[Run], int]:
         """The rows, and the number that was requested.

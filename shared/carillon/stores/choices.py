@@ -8,6 +8,22 @@ from carillon.domain.job import Job, JobState
 from carillon.domain.spec.job_summary import JobSummary
 from carillon.domain.spec.names import list_name
 
+LISTED_MEMBERS = (
+    "name",
+    "state",
+    "times",
+    "ends",
+    "ends_at",
+    "spread_seconds",
+    "generation",
+    "note",
+    "resume_at",
+    "parent",
+    "tags",
+    "managed_by",
+)
+"""Of a job, beside its keys: what lists filter by or show, and the index of an owner's jobs has."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:

@@ -16,9 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 from carillon.domain.admission.state import AdmissionRow
 from carillon.domain.calendar import Calendar
-from carillon.domain.chunks.chunk import Chunk
-from carillon.domain.chunks.message import ChunkKey, Order
-from carillon.domain.chunks.placing import Plan
+from carillon.domain.chunks.message import Order
 from carillon.domain.events import Event
 from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.job import Job, Successor
@@ -31,27 +29,13 @@ from carillon.domain.wheel.entry import Entry, EntryKey, Slot
 from carillon.domain.wheel.segment import Control, Remains
 from carillon.errors import UnreadableRowError
 from carillon.stores.activity import ActivityStore
+from carillon.stores.choices import LISTED_MEMBERS as LISTED_MEMBERS
 from carillon.stores.choices import DeadLetterFilter as DeadLetterFilter
 from carillon.stores.choices import JobFilter as JobFilter
 from carillon.stores.choices import Tally as Tally
+from carillon.stores.chunks import ChunkStore as ChunkStore
 
 Item = TypeVar("Item")
-
-LISTED_MEMBERS = (
-    "name",
-    "state",
-    "times",
-    "ends",
-    "ends_at",
-    "spread_seconds",
-    "generation",
-    "note",
-    "resume_at",
-    "parent",
-    "tags",
-    "managed_by",
-)
-"""Of a job, beside its keys: what lists filter by or show, and the index of an owner's jobs has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,30 +336,6 @@ class RunStore(Protocol):
 
         Eventually consistent: one that has just died or was just settled may be missing or there.
         """
-        ...
-
-
-class ChunkStore(Protocol):
-    """Chunks by key, and plans by segment and minute."""
-
-    def get(self, key: ChunkKey) -> Chunk | None:
-        """The row, strongly consistent. Raises UnreadableRowError."""
-        ...
-
-    def claim(self, chunk: Chunk) -> bool:
-        """Put the row if there is none."""
-        ...
-
-    def finish(self, chunk: Chunk) -> bool:
-        """Put the final row if the stored one is claimed under `chunk.claim_id`."""
-        ...
-
-    def get_plan(self, segment: int, minute: int) -> Plan | None:
-        """The plan, strongly consistent. Raises UnreadableRowError."""
-        ...
-
-    def put_plan(self, plan: Plan) -> bool:
-        """Put the plan if its minute has none."""
         ...
 
 

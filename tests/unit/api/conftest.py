@@ -30,6 +30,7 @@ from carillon.stores.memory import (
     MemoryVersionedRows,
     MemoryWheelStore,
 )
+from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.stores.ports import (
     ADMISSION_ROWS,
     CALENDARS,
@@ -102,6 +103,7 @@ class World:
             "queue": self.queue,
             "operations": self.operations,
             "idempotency_records": self.idempotency_records,
+            "chunks": MemoryChunkStore(),
             "notifications": self.notifications,
             "windows": self.windows,
             "admission_rows": MemoryVersionedRows(ADMISSION_ROWS),

@@ -39,6 +39,7 @@ class RunService:
         self,
         jobs: JobService,
         runs: RunStore,
+        history: History,
         queue: LaneQueue,
         clock: Clock,
         entropy: Entropy,
@@ -47,7 +48,7 @@ class RunService:
     ) -> None:
         self._jobs = jobs
         self._runs = runs
-        self._history = History(runs)
+        self._history = history
         self._queue = queue
         self._clock = clock
         self._entropy = entropy
@@ -109,8 +110,16 @@ class RunService:
         return self._history.page(owner, job_id, limit, cursor, from_at=from_at, until_at=until_at)
 
     def get(self, owner: str, job_id: str, run_id: str) -> Run:
-        """One run, with its attempts and its whole result."""
-        return self._history.whole(self._row(owner, job_id, run_id))
+        """One run, with its attempts and its whole result; by its chunk, where that has yet to put
+        its row."""
+        try:
+            return self._history.whole(self._row(owner, job_id, run_id))
+        except MissingError:
+            job, key = self._jobs.find(owner, job_id), run_key_of(owner, run_id)
+            run = None if job is None or key is None else self._history.outcome(job, key)
+            if run is None or run.key.job_id != job_id:
+                raise
+            return run
 
     def _row(self, owner: str, job_id: str, run_id: str) -> Run:
         key = run_key_of(owner, run_id)

@@ -41,6 +41,7 @@ class MemberRun:
         self._member = member
         self._context = context
         self._row: Run | None = None
+        self._is_called = False
         self._stopped = Event()
         self._unwatch: Callable[[], None] = _nothing
 
@@ -53,8 +54,10 @@ class MemberRun:
             self._under_way.errors.append(error)
             return None
         finally:
-            # Whatever has happened to it, whoever meets the finished chunk sends it alone.
-            self._settle(Ended(Outcome.ALONE))
+            # Whatever has happened to it, whoever meets the finished chunk sends it alone. Of a
+            # call that could not be recorded the attempt counts.
+            is_lost = self._is_called and self._row is None
+            self._settle(Ended(Outcome.DIED if is_lost else Outcome.ALONE))
 
     def _handled(self) -> Report | None:
         ports, job, message = self._ports, self._context.job, self._context.message
@@ -86,6 +89,7 @@ class MemberRun:
                 self._settle(Ended(Outcome.ALONE))
                 self._unwatch = self._runs.stop_watch.watch(run, self._stopped)
 
+        self._is_called = True
         call_off = self._ports.timers.after(LOOK_SECONDS, lasts)
         limit_seconds = job.time_limit_seconds(self._ports.longest_timeout_seconds)
         with self._runs.permits.around_call(run, self._context.message):
@@ -98,6 +102,7 @@ class MemberRun:
         """True once the run has a row under its chunk's claim."""
         for _ in range(_TRIES):
             if self._ports.runs.claim(run, None):
+                self._row = run
                 return True
             self._ports.clock.sleep(_BETWEEN_TRIES_SECONDS)
         return False

@@ -1,6 +1,7 @@
 """The missed-run check: an occurrence must have succeeded in time."""
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from carillon.domain.execution import missed, store_waits
 from carillon.domain.job import Job
@@ -43,7 +44,7 @@ class MissedRunCheck:
         closed = CalendarReader(self._ports.calendars).closed_days(message.key.owner, use)
         if job is None or not missed.is_expected(job, message, closed):
             return Report(Handled.CHECKED, message, reason="no success is expected")
-        run = missed.last_run(message.key, self._ports.runs.get)
+        run = missed.last_run(message.key, partial(self._ports.history.outcome, job))
         note = missed.alert(run)
         if note is None or self._has_success(message):
             return self._without_alert(job, message, now, "nothing is amiss")
@@ -67,7 +68,9 @@ class MissedRunCheck:
         """By the job's schedule; of an older generation, whose schedule is gone, by its later
         rows."""
         if message.generation_id == job.generation.generation_id:
-            return missed.another_is_checked(job, run, closed, self._ports.runs.get)
+            return missed.another_is_checked(
+                job, run, closed, partial(self._ports.history.outcome, job)
+            )
         key = message.key
         after = key.fire_at + timedelta(seconds=1)
         page = self._ports.history.page(

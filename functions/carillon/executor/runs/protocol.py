@@ -215,9 +215,8 @@ class RunProtocol:
         It is sent and claimed before the other is skipped: whatever crashes, it runs.
         """
         message, taken = context.message, None
-        if context.job.is_chunked(latest.due_at):
-            # A tick sends it, perhaps in a chunk, or what stands for it then.
-            return self._passed_over(context, claim, f"{latest.key.run_id} was due by then")
+        if context.job.is_chunked(latest.due_at):  # a tick sends it, or what stands for it then
+            return self.finish(self._passed_over(claim, latest, "was due by then"), context)
         try:
             if not self._catching_up.is_sent(latest, ends_at):
                 taken = self._decide_claim(latest, ends_at, unseen=True)
@@ -228,16 +227,15 @@ class RunProtocol:
             raise
         if isinstance(taken, Defer):
             return self._release(message, claim, taken)
-        note = f"{latest.key.run_id} runs in its place"
-        report = self._passed_over(context, claim, note)
+        report = self.finish(self._passed_over(claim, latest, "runs in its place"), context)
         if isinstance(taken, Claim) and is_mine:
             ran = self._go_on(latest, taken, ends_at)
             return report if report is None else replace(report, instead=ran)
         return report
 
-    def _passed_over(self, context: RunContext, claim: Claim, note: str) -> Report | None:
-        now = self._ports.clock.now()
-        return self.finish(running.skipped(claim.run, SkipReason.CATCH_UP, now, note), context)
+    def _passed_over(self, claim: Claim, latest: Message, words: str) -> Run:
+        note = f"{latest.key.run_id} {words}"
+        return running.skipped(claim.run, SkipReason.CATCH_UP, self._ports.clock.now(), note)
 
     def _start(self, context: RunContext, claim: Claim, ends_at: datetime) -> Report | None:
         """Pass the gates, and deliver the run; a run that is held back waits in its row.
@@ -319,8 +317,7 @@ class RunProtocol:
         context = None if job is None else self._context(message, job, ends_at)
         by_schedule = starting.is_by_schedule(message)
         closed = context.closed_days if context is not None and by_schedule else None
-        now = self._ports.clock.now()
-        before = None if context is None else context.before
+        now, before = self._ports.clock.now(), None if context is None else context.before
         start = starting.decide_start(job, message, now, closed, before)
         if job is not None and by_schedule and isinstance(start, Proceed | YieldToLatest):
             start = self._chunk_looks.before(start, job, message, now)

@@ -151,6 +151,14 @@ class Entry:
             number = look if look > done else number
         return replace(self, slot=Slot(SlotKind.DATED, number))
 
+    def beyond(self, horizon: int) -> "NextEntry | None":
+        """The first occurrence of a dated chain beyond the horizon, an epoch minute, and its entry,
+        to be indexed before the watermark moves."""
+        if self.schedule is None:
+            return None
+        following = self.schedule.next(minute_end(horizon) - self.spread)
+        return None if following is None else (following, self.next_entry_at(following, horizon))
+
     def chain(self, until: datetime, since: datetime | None = None) -> Iterator[datetime]:
         """The nominal times of the occurrences that hang on this dated link: those that are
         effective from its minute on up to `until`.
@@ -177,6 +185,10 @@ class Entry:
         if last is None:
             return None
         return last + self.spread + DATED_ENTRY_LIFETIME
+
+
+NextEntry = tuple[datetime, Entry]
+"""An occurrence of a chain and the entry for it."""
 
 
 def standing_key(job_id: str, generation_id: str, *, is_watch: bool = False) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from carillon.domain.calendar import Resolved, shifts_back
 from carillon.domain.chunks.placing import SETTLED_AFTER
 from carillon.domain.message import Message
-from carillon.domain.wheel.entry import Entry, Slot, minute_end, minute_of
+from carillon.domain.wheel.entry import Entry, NextEntry, Slot, minute_end, minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.schedules import SlotKind, slots
 from carillon.schedules.placement.slots import digest_of_zone, zone_digest
@@ -27,8 +27,9 @@ def zone_has_changed(entry: Entry) -> bool:
     )
 
 
-def migrated(entry: Entry, horizon: int) -> tuple[Entry, list[Entry]]:
-    """A standing entry as one of today's rules, and the others that its generation has by them.
+def migrated(entry: Entry, horizon: int) -> tuple[Entry, list[Entry], NextEntry | None]:
+    """A standing entry as one of today's rules, the others that its generation has by them, and
+    the first link of what is a dated chain today.
 
     What is owed up to `horizon`, the last minute that is announced, goes alone; so do all
     occurrences of the others as long as those of an entry that was put just now.
@@ -39,15 +40,14 @@ def migrated(entry: Entry, horizon: int) -> tuple[Entry, list[Entry]]:
     """
     moves = shifts_back(entry.calendar)
     if entry.schedule is None:
-        return entry, []
+        return entry, [], None
     own = replace(entry, zone_digest=zone_digest(entry.schedule, entry.spread_seconds, moves))
     indexed = slots(entry.schedule, entry.spread_seconds, moves)
     places = [Slot(indexed.kind, number) for number in sorted(indexed.numbers)]
     settled = horizon + int(SETTLED_AFTER.total_seconds()) // 60
     later = max(entry.chunked_from, settled) if entry.chunked_from else 0
-    return own, [
-        replace(own, slot=place, chunked_from=later) for place in places if place != own.slot
-    ]
+    others = [replace(own, slot=place, chunked_from=later) for place in places if place != own.slot]
+    return own, others, None if own.zone_digest else own.beyond(horizon)
 
 
 def owed_messages(
