@@ -108,7 +108,7 @@ drill-take-up: setup ## Destroy a production stack on MiniStack, take it up agai
 bench-cold: setup ## Measure what loading each packaged function costs, with and without bytecode
 	@$(PY) -m tests.bench.cold
 
-bench: setup ## Measure dispatch and the run protocol, without the network
+bench: setup ## Measure dispatch and the run protocol: in memory, then on MiniStack beside bare requests of boto3
 	@$(PY) -m tests.bench.dispatch
 
 bench-recurrence: setup ## Measure the recurrence engine beside cronsim, croniter and APScheduler
