@@ -132,6 +132,20 @@ def test_a_call_that_waits_is_stopped() -> None:
         assert not busy.done()
 
 
+def test_a_place_that_comes_at_the_last_moment_is_passed_on() -> None:
+    with one_busy_child(0.5) as (caller, _, busy):
+
+        class SetWhenFree(Event):
+            """Looked at when a child is still busy, and set when none is any more."""
+
+            def is_set(self) -> bool:
+                busy.result()
+                return True
+
+        assert caller.run("instant", stopped=SetWhenFree()) == Failure(STOPPED)
+        assert caller.run_soon("echo", "1").result == "1"
+
+
 def test_who_waits_longest_is_served_first() -> None:
     """The one in the middle that gives up is left out, and takes no place along."""
     with one_busy_child(1.5) as (caller, threads, _):

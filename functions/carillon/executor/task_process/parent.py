@@ -23,7 +23,7 @@ _START = (
 _numbers = itertools.count(1)
 _DYING_SECONDS = 1.0
 _LINE_LIMIT_BYTES = 1024 * 1024
-_MOST_CHILDREN = 20
+_MOST_BELOW = 20
 """A child that has left this many of its own unreaped, or adopted this many, is not used again:
 they would gather below it without end."""
 
@@ -85,7 +85,7 @@ class ChildProcess:
         """True if it may serve more calls: not if a module could not be imported, nor if too much
         of what tasks have started is below it."""
         has_failures = self._hello is not None and bool(self._hello.import_failures)
-        return not has_failures and count_children(self.pid) <= _MOST_CHILDREN
+        return not has_failures and count_children(self.pid) <= _MOST_BELOW
 
     def is_ready(self) -> bool:
         """True if it waits for a call, asked without waiting; raises ChildLostError."""

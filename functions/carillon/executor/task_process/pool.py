@@ -114,7 +114,7 @@ class ChildPool:
             pass
         if until.passed:
             self._give_up(place)
-            raise PoolBusyError
+            raise PoolBusyError("no task process was free in time")
 
     def _give_up(self, place: Event) -> None:
         with self._lock:
