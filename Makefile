@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost screenshots fmt options client-types vendor synth lint-template deploy lock clean
+.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-load bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost screenshots fmt options client-types vendor synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,8 +108,11 @@ drill-take-up: setup ## Destroy a production stack on MiniStack, take it up agai
 bench-cold: setup ## Measure what loading each packaged function costs, with and without bytecode
 	@$(PY) -m tests.bench.cold
 
-bench: setup ## Measure dispatch and the run protocol, without the network
+bench: setup ## Measure dispatch and the run protocol: in memory, then on MiniStack beside bare requests of boto3
 	@$(PY) -m tests.bench.dispatch
+
+bench-load: setup ## Measure the lag of RATE=7000 runs a minute on a stack of its own, for MINUTES=5, and whose CPU it took
+	@$(PY) -m tests.bench.load --rate $(or $(RATE),7000) --minutes $(or $(MINUTES),5)
 
 bench-recurrence: setup ## Measure the recurrence engine beside cronsim, croniter and APScheduler
 	@$(PY) -m tests.bench.recurrence

@@ -1,7 +1,8 @@
 """`make bench`: how fast a tick plans a minute, and an executor's protocol handles messages.
 
-Pure Python on memory stores, one process: what the code itself costs, without the network. Prints
-figures with the machine; nothing is asserted, since an absolute time is no pass mark.
+First pure Python on memory stores, one process: what the code itself costs, without the network.
+Then the CPU of both with the wire (wire.py, a minute). Prints figures with the machine; nothing is
+asserted, since an absolute time is no pass mark.
 """
 
 import platform
@@ -14,6 +15,7 @@ from carillon.domain.wheel.entry import entries_of, minute_of
 from carillon.executor.batch import BATCH_SIZE, Report
 from carillon.executor.tracing.tracer import Tracer
 from carillon.telemetry import create_telemetry
+from tests.bench import wire
 from tests.support.world import World
 
 ENTRIES = 100_000
@@ -28,6 +30,9 @@ def main() -> None:
     _plan("1,000 expressions", [f"{n % 60} {n // 60 % 24} * * *" for n in range(1000)])
     _handle("handle runs on memory stores", traced=False)
     _handle("the same, with their spans", traced=True)
+    print(f"\n{wire.HEAD}")
+    for cost in wire.costs():
+        print(cost, flush=True)
 
 
 def _plan(title: str, expressions: list[str]) -> None:

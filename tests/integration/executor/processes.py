@@ -10,8 +10,10 @@ from threading import Event
 
 from carillon.domain.targets import TaskTarget
 from carillon.executor.targets.call import Call, Outcome
-from carillon.executor.targets.task import TaskCaller
-from carillon.executor.task_process.parent import ChildPool, TaskCode
+from carillon.executor.targets.task import TaskCaller, request_of
+from carillon.executor.task_process.parent import TaskCode
+from carillon.executor.task_process.pool import MOST_CHILDREN, ChildPool
+from carillon.executor.task_process.wire import Report
 
 SAMPLES = "carillon.executor.tasks.samples"
 TASKS = "tests.integration.executor.child_tasks"
@@ -35,23 +37,40 @@ class Tasks:
         timeout_seconds: float = 20,
         stopped: Event | None = None,
     ) -> Outcome:
-        call = Call(
-            run_id=f"run-of-{name}",
-            job_id="job",
-            job_name="name",
-            owner="user/owner",
-            attempt=1,
-            fire_at=datetime(2026, 1, 1, tzinfo=UTC),
-            payload=payload,
-            timeout_seconds=timeout_seconds,
-            stopped=stopped or Event(),
-        )
+        call = _call(name, payload, timeout_seconds, stopped or Event())
         return self._caller.deliver(TaskTarget(name=name), call)
+
+    def run_soon(self, name: str, payload: str = "null", wait_seconds: float = 0) -> Report:
+        """Run a task if a child is free in time; raises PoolBusyError."""
+        call = _call(name, payload, 20, Event())
+        deadline = call.deadline()
+        request = request_of(
+            TaskTarget(name=name),
+            call,
+            number=self.pool.next_number(),
+            deadline_at=deadline.at,
+            variables={},
+        )
+        return self.pool.run(request, deadline, wait_seconds=wait_seconds)
+
+
+def _call(name: str, payload: str, timeout_seconds: float, stopped: Event) -> Call:
+    return Call(
+        run_id=f"run-of-{name}",
+        job_id="job",
+        job_name="name",
+        owner="user/owner",
+        attempt=1,
+        fire_at=datetime(2026, 1, 1, tzinfo=UTC),
+        payload=payload,
+        timeout_seconds=timeout_seconds,
+        stopped=stopped,
+    )
 
 
 @contextmanager
-def tasks(*modules: str, idle_limit: int = 10) -> Iterator[Tasks]:
-    caller = Tasks(ChildPool(TaskCode(modules or (SAMPLES, TASKS)), idle_limit=idle_limit))
+def tasks(*modules: str, limit: int = MOST_CHILDREN) -> Iterator[Tasks]:
+    caller = Tasks(ChildPool(TaskCode(modules or (SAMPLES, TASKS)), limit=limit))
     try:
         yield caller
     finally:

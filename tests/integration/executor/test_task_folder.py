@@ -13,7 +13,8 @@ import pytest
 from carillon.clock import ManualClock
 from carillon.executor.targets.call import Failure, Success
 from carillon.executor.targets.task_credentials import TaskCredentials
-from carillon.executor.task_process.parent import ChildPool, TaskCode
+from carillon.executor.task_process.parent import TaskCode
+from carillon.executor.task_process.pool import ChildPool
 from tests.integration.executor.processes import Tasks
 
 MODULE = """

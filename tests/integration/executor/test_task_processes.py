@@ -122,7 +122,7 @@ def test_a_task_logs_json_lines_with_the_ids_of_its_run(capfd: pytest.CaptureFix
 def test_a_thread_that_a_task_leaves_behind_logs_in_no_later_run_s_name(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with tasks(idle_limit=1) as caller:
+    with tasks(limit=1) as caller:
         caller.run("leave_a_thread")
         caller.run("sleep", '{"seconds":0.2}')
         lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
@@ -235,7 +235,7 @@ def test_a_death_beside_nine_good_tasks() -> None:
 
 def test_calls_side_by_side_get_their_own_answers() -> None:
     before = children()
-    with tasks(idle_limit=3) as caller, ThreadPoolExecutor(8) as threads:
+    with tasks(limit=3) as caller, ThreadPoolExecutor(8) as threads:
         payloads = [str(number) for number in range(200)]
         outcomes = list(threads.map(lambda payload: caller.run("echo", payload), payloads))
         assert 1 <= len(children() - before) <= 3

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 
 from carillon.clock import Clock
+from carillon.domain.execution.stopping import STOPPED
 from carillon.domain.run import RunError
 from carillon.domain.targets import TaskTarget
 from carillon.executor.targets.call import Call, Caller, Failure, Outcome, Success
@@ -12,9 +13,9 @@ from carillon.executor.task_process.parent import (
     CallTimeoutError,
     ChildLostError,
     ChildNotReadyError,
-    ChildPool,
     TaskCode,
 )
+from carillon.executor.task_process.pool import ChildPool, PoolBusyError
 from carillon.executor.task_process.wire import Report, Request, exception_line
 from carillon.settings import Settings
 
@@ -50,9 +51,8 @@ class TaskCaller(Caller):
             return outcome_of(self._pool.run(request, deadline))
         except CallTimeoutError:
             return call.timed_out(f"the task was killed at its limit of {call.timeout_seconds:g} s")
-        except ChildNotReadyError:
-            message = f"no task process was ready within {call.timeout_seconds:g} s"
-            return Failure(RunError("task_not_ready", message))
+        except (ChildNotReadyError, PoolBusyError):
+            return _not_ready(call)
         except ChildLostError as error:
             return Failure(RunError("task_died", exception_line(error)))
         except OSError as error:
@@ -64,6 +64,14 @@ class TaskCaller(Caller):
 
     def close(self) -> None:
         self._pool.close()
+
+
+def _not_ready(call: Call) -> Failure:
+    """The outcome of a call of which the task knows nothing: no time-out of its own."""
+    if call.stopped.is_set():
+        return Failure(STOPPED)
+    message = f"no task process was ready within {call.timeout_seconds:g} s"
+    return Failure(RunError("task_not_ready", message))
 
 
 def request_of(

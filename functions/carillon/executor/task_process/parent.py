@@ -1,4 +1,4 @@
-"""Child processes that run tasks: start, call, kill, and a pool of them."""
+"""A child process that runs tasks: start, call, kill."""
 
 import contextlib
 import itertools
@@ -6,10 +6,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from subprocess import DEVNULL, Popen, TimeoutExpired
-from threading import Lock
 
 from carillon.executor.deadlines import Deadline
 from carillon.executor.task_process.descendants import MARK, count_children, kill_descendants
@@ -24,7 +23,7 @@ _START = (
 _numbers = itertools.count(1)
 _DYING_SECONDS = 1.0
 _LINE_LIMIT_BYTES = 1024 * 1024
-_MOST_CHILDREN = 20
+_MOST_BELOW = 20
 """A child that has left this many of its own unreaped, or adopted this many, is not used again:
 they would gather below it without end."""
 
@@ -86,7 +85,7 @@ class ChildProcess:
         """True if it may serve more calls: not if a module could not be imported, nor if too much
         of what tasks have started is below it."""
         has_failures = self._hello is not None and bool(self._hello.import_failures)
-        return not has_failures and count_children(self.pid) <= _MOST_CHILDREN
+        return not has_failures and count_children(self.pid) <= _MOST_BELOW
 
     def is_ready(self) -> bool:
         """True if it waits for a call, asked without waiting; raises ChildLostError."""
@@ -191,106 +190,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-class ChildPool:
-    """Keeps up to `idle_limit` children that wait for calls; usable from several threads.
-
-    Calls never wait for a child: where none is idle one more is started.
-    """
-
-    def __init__(
-        self,
-        code: TaskCode,
-        variables: Callable[[], Mapping[str, str]] = dict,
-        *,
-        idle_limit: int = 10,
-        log_level: str = "INFO",
-    ) -> None:
-        self._code = code
-        self._variables = variables
-        self._idle_limit = idle_limit
-        self._log_level = log_level
-        self._idle: list[ChildProcess] = []
-        self._lock = Lock()
-        self._closed = False
-        self._numbers = itertools.count(1)
-
-    def next_number(self) -> int:
-        """A number for a request, unique in this process."""
-        return next(self._numbers)
-
-    def prepare(self, count: int) -> None:
-        """Have `count` children idle or starting (at most the limit), without waiting for them."""
-        while True:
-            with self._lock:
-                if self._closed or len(self._idle) >= min(count, self._idle_limit):
-                    return
-            self._put_back(self._start())
-
-    def run(self, request: Request, deadline: Deadline) -> Report:
-        """Run a request in a child of its own until `deadline`.
-
-        Raises CallTimeoutError and ChildLostError, after which the child is gone;
-        ChildNotReadyError, when a new child took longer than that to start (it is kept for later
-        calls); OSError when none can be started.
-        """
-        child = self._take()
-        try:
-            report = child.call(request, deadline)
-        except ChildNotReadyError:
-            self._put_back(child)
-            raise
-        except BaseException:
-            child.end()
-            self._replace()
-            raise
-        if child.reusable:
-            self._put_back(child)
-        else:
-            child.end()
-        return report
-
-    def close(self) -> None:
-        """End the idle children, and those at work as soon as their calls end."""
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        for child in idle:
-            child.end()
-
-    def _take(self) -> ChildProcess:
-        """The idle child that was used last; else the one that starts longest; else a new one."""
-        chosen: ChildProcess | None = None
-        dead: list[ChildProcess] = []
-        with self._lock:
-            for child in reversed(self._idle):
-                try:
-                    ready = child.is_ready()
-                except ChildLostError:
-                    dead.append(child)
-                    continue
-                chosen = child
-                if ready:
-                    break
-            gone = {id(child) for child in (*dead, chosen)}
-            self._idle = [child for child in self._idle if id(child) not in gone]
-        for child in dead:
-            child.end()
-        return chosen or self._start()
-
-    def _put_back(self, child: ChildProcess) -> None:
-        with self._lock:
-            kept = not self._closed and len(self._idle) < self._idle_limit
-            if kept:
-                self._idle.append(child)
-        if not kept:
-            child.end()
-
-    def _replace(self) -> None:
-        """Start one child in advance if none is left for the next call."""
-        with contextlib.suppress(OSError):  # the next call will notice
-            self.prepare(1)
-
-    def _start(self) -> ChildProcess:
-        return ChildProcess(self._code, self._log_level, self._variables())
