@@ -191,7 +191,10 @@ class Choices:
         "were created",
     )
     tick_workers: int = option(
-        1, WholeNumber(1, 5), "one tick does not get through its segments within a minute"
+        1,
+        WholeNumber(1, 64),
+        "a herd is to be sent sooner: up to so many ticks share a minute that one would take "
+        "seconds for; no more than there are `segments`",
     )
     look_ahead_minutes: int = option(
         2,

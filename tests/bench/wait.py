@@ -97,9 +97,16 @@ class Bench:
         for worker, fraction in enumerate(fractions):
             _sleep_until(begin + timedelta(seconds=_TICK_SECOND + _APART * worker + fraction))
             self._drain()  # what else the ticks have found due
-            self.tick.handler({"worker": worker}, Context())
+            self._tick_alone(worker)
             batches.append(self._batch())
         return batches
+
+    def _tick_alone(self, segment: int) -> None:
+        """A tick that serves one segment, as a share does which has no other."""
+        now = self.tick.clock.now()
+        owner = self.tick.entropy.new_id(now)
+        dispatcher = Dispatcher(self.tick.ports, lease_owner=owner, look_ahead_minutes=1)
+        dispatcher.tick((segment,), (), now + timedelta(seconds=52))
 
     def _drain(self) -> None:
         while messages := self._received():
@@ -247,7 +254,6 @@ def _deployment() -> Settings:
         "RUNS_TABLE": settings.runs_table,
         "LANE_QUEUES": json.dumps({lane.value: u for lane, u in settings.lane_queues.items()}),
         "SEGMENTS": str(WORKERS),
-        "TICK_WORKERS": str(WORKERS),
         "LOOK_AHEAD_MINUTES": "1",
     }
     return settings

@@ -8,6 +8,7 @@ from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
 from carillon.services.indexer import Indexer
 from carillon.stores.ports import JobStore, VersionedRows, WheelStore
+from carillon.tick.sharing import Share
 
 _T = TypeVar("_T")
 
@@ -26,6 +27,13 @@ class SideBySide(Protocol):
 def one_by_one(calls: Sequence[Callable[[], _T]]) -> list[_T]:
     """SideBySide with one thread only."""
     return [call() for call in calls]
+
+
+Invite = Callable[[Share], None]
+"""Has a tick invoked for a share, and does not wait for it; raises whatever hinders."""
+
+OnUninvited = Callable[[Share, Exception], None]
+"""Called for a share that could not be invited; the root serves its segments itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from carillon.tick.counting import SegmentOutcome, SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
 from carillon.tick.segment_visit import Visit
+from carillon.tick.sharing import Share
 from tests.simulation.mutants.kit import (
     LANES,
     MEETING,
@@ -140,13 +141,13 @@ def _falls(original: Code) -> Code:
 def _look_aheads_differ(original: Code) -> Code:
     """A second tick worker, deployed with another look-ahead, is invoked for every other tick."""
 
-    def tick(self: Deployment) -> None:
+    def tick(self: Deployment, share: Share | None) -> None:
         usual = self.options
         if minute_of(self.clock.now()) % 2:
             self.options = replace(usual, look_ahead_minutes=0)
         other = copy(self)
         self.options = usual
-        original(other)
+        original(other, share)
 
     return tick
 

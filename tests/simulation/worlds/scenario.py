@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from carillon.simulation.deployment import Options, Span
 from carillon.simulation.faults import Draws, Faults
-from tests.simulation.worlds.scenario_faults import faults_of
+from tests.simulation.worlds.scenario_faults import faults_of, with_faults_of_shares
 from tests.simulation.worlds.scenario_jobs import jobs_of
 from tests.simulation.worlds.scenario_notifications import NotificationPlan, notifications_of
 from tests.simulation.worlds.scenario_parts import JobPlan, Request, renamed_name
@@ -116,6 +116,9 @@ def scenario_of(seed: int) -> Scenario:
     start = base - timedelta(seconds=at.below(600) + 30)
     minutes = 8 + draws.below(10) if draws.fraction() < 0.7 else 18 + draws.below(13)
     profile, faults = faults_of(seed)
+    options = _options(seed)
+    if options.tick_workers > 1 and profile != "calm":
+        faults = with_faults_of_shares(seed, faults)
     jobs = jobs_of(seed, start, minutes)
     requests = requests_of(seed, start, minutes, jobs)
     return Scenario(
@@ -125,7 +128,7 @@ def scenario_of(seed: int) -> Scenario:
         minutes=minutes,
         jobs=jobs,
         requests=requests,
-        options=_options(seed),
+        options=options,
         faults=faults,
         most_latency_us=_latency_us(seed, profile),
         ticks_down=_spans(seed, "ticks down", (start, minutes), requests, 0.25, (120, 2400)),
@@ -153,7 +156,7 @@ _START = (
 
 def _options(seed: int) -> Options:
     draws = Draws(seed, "options")
-    return Options(
+    options = Options(
         segments=draws.choice((1, 1, 2, 3)),
         look_ahead_minutes=draws.choice((1, 2, 2, 3, 5)),
         function_timeout_seconds=20,
@@ -162,6 +165,19 @@ def _options(seed: int) -> Options:
         owner_starts_per_minute=draws.choice((0, 0, 0, 0, 0, 0, 0, 30)),
         longest_delay_seconds=draws.choice((900, 900, 120, 60)),
         owner_concurrent_runs=draws.choice((0, 0, 0, 0, 0, 0, 3, 5)),
+    )
+    return _with_shares(options, Draws(seed, "shares"))
+
+
+def _with_shares(options: Options, draws: Draws) -> Options:
+    """The same, in a fifth of the seeds with ticks that share their minutes, however little there
+    is to send."""
+    if draws.fraction() >= 0.2:
+        return options
+    segments = draws.choice((3, 4, 6))
+    workers = 2 + draws.below(segments - 1)
+    return replace(
+        options, segments=segments, tick_workers=workers, share_seconds=1e-6, share_messages=1
     )
 
 
