@@ -12,7 +12,7 @@ import carillon.tick.lease as lease
 import carillon.tick.segment_visit as visit
 from carillon.domain.message import Message
 from carillon.domain.wheel.entry import Entry, Slot, minute_of, slots_of_minute
-from carillon.domain.wheel.segment import Control, acquired, with_minute_done
+from carillon.domain.wheel.segment import Control, acquired, freed, with_minute_done
 from carillon.errors import CarillonError
 from carillon.schedules import DstRule, SlotKind
 from carillon.schedules.base import Fold
@@ -23,6 +23,7 @@ from carillon.stores.ports import EntryPage, WheelStore
 from carillon.tick.counting import SegmentOutcome, SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
+from carillon.tick.root import Root
 from carillon.tick.segment_visit import Visit
 from carillon.tick.sharing import Share
 from tests.simulation.mutants.kit import (
@@ -39,6 +40,7 @@ from tests.simulation.mutants.kit import (
     scheduled,
     small,
 )
+from tests.simulation.worlds.scenario import Scenario
 
 
 class _AskedBefore:
@@ -241,6 +243,30 @@ def _first_page(original: Code) -> Code:
     return query
 
 
+def _given_away(original: Code) -> Code:
+    """Root._left_to_root, with the segments of those that it has invited recorded as dispatched."""
+
+    def left_to_root(self: Root, first: Any, order: Any, left: Any) -> Any:
+        rest = original(self, first, order, left)
+        ports = self._ports
+        for segment in order:
+            if segment not in self.own:
+                seen = ports.indexer.control(segment)
+                held = acquired(seen, "root", ports.clock.now(), 2)
+                if held is not None:
+                    ports.wheel.put_control(freed(with_minute_done(held, held.horizon)), over=seen)
+        return rest
+
+    return left_to_root
+
+
+def _shared(scenario: Scenario) -> Scenario:
+    """Ticks share every minute in which the first segment has anything to send."""
+    shares = {"tick_workers": 2, "share_seconds": 1e-6, "share_messages": 1}
+    options = replace(scenario.options, segments=3, **shares)
+    return replace(scenario, options=options, most_latency_us=100_000)
+
+
 TICKS = (
     Mutant(
         "query_before_announcement",
@@ -331,6 +357,13 @@ TICKS = (
         ("I1",),
         "a tick that comes late or after missing ones serves its own minutes only",
         (Swap(lease, "acquired", _forgets_the_gap),),
+    ),
+    Mutant(
+        "given_away_counts_as_dispatched",
+        ("I1",),
+        "a root records the segments of the shares that it has invited as dispatched",
+        (Swap(Root, "_left_to_root", _given_away),),
+        reshape=both(small(12), scheduled("every 20s", overlap="allow"), _shared),
     ),
     Mutant(
         "drift",

@@ -170,11 +170,11 @@ def _options(seed: int) -> Options:
 
 
 def _with_shares(options: Options, draws: Draws) -> Options:
-    """The same, in a fifth of the seeds with ticks that share their minutes, however little there
+    """The same, in a fourth of the seeds with ticks that share their minutes, however little there
     is to send."""
-    if draws.fraction() >= 0.2:
+    if draws.fraction() >= 0.25:
         return options
-    segments = draws.choice((3, 4, 6))
+    segments = draws.choice((3, 3, 4, 6))
     workers = 2 + draws.below(segments - 1)
     return replace(
         options, segments=segments, tick_workers=workers, share_seconds=1e-6, share_messages=1
