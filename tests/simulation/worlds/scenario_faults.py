@@ -30,8 +30,8 @@ _MOST = Faults(
 )
 """The most that one kind alone may strike: a run makes some ten calls."""
 
-_OF_SHARES = (Fault.SHARE_MISSING, Fault.SHARE_DOUBLED, Fault.SHARE_LATE)
-_DRAWN = tuple(fault for fault in Fault if fault not in _OF_SHARES)
+OF_SHARES = (Fault.SHARE_MISSING, Fault.SHARE_DOUBLED, Fault.SHARE_LATE)
+_DRAWN = tuple(fault for fault in Fault if fault not in OF_SHARES)
 """Shares are there in some worlds only, and so are their faults."""
 
 _STORMS: dict[str, tuple[Fault, ...]] = {
@@ -83,7 +83,7 @@ def faults_of(seed: int) -> tuple[str, Faults]:
 def with_faults_of_shares(seed: int, faults: Faults) -> Faults:
     """The same, and faults of the ticks that a root invites, each in half of the worlds."""
     draws = Draws(seed, "faults of shares")
-    kinds = tuple(fault for fault in _OF_SHARES if draws.fraction() < 0.5)
+    kinds = tuple(fault for fault in OF_SHARES if draws.fraction() < 0.5)
     more = {fault.value: getattr(_MOST, fault.value) * draws.fraction() for fault in kinds}
     return replace(faults, **more)
 
