@@ -262,8 +262,9 @@ def _given_away(original: Code) -> Code:
 
 def _shared(scenario: Scenario) -> Scenario:
     """Ticks share every minute in which the first segment has anything to send."""
-    shares = {"tick_workers": 2, "share_seconds": 1e-6, "share_messages": 1}
-    options = replace(scenario.options, segments=3, **shares)
+    options = replace(
+        scenario.options, segments=3, tick_workers=2, share_seconds=1e-6, share_messages=1
+    )
     return replace(scenario, options=options, most_latency_us=100_000)
 
 
