@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from carillon.clock import SystemClock
 from carillon.domain.message import Message
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import StoreUnavailableError
+from carillon.services.indexer import Indexer
 from carillon.tick.counting import SegmentOutcome, SegmentReport, change_of
 from carillon.tick.dispatcher import SideBySideThreads
 from carillon.tick.root import Root
@@ -220,6 +222,46 @@ def test_all_of_an_ordinary_minute_waits_for_one_tenth_of_a_second(
     assert waits[0.57] == SEGMENTS
     assert herd.invited == []
     assert root.shares.of == 1
+
+
+class Moving(SystemClock):
+    """The machine's time, as if it were another day's."""
+
+    def __init__(self, start: datetime) -> None:
+        self._ahead = start - super().now()
+
+    def now(self) -> datetime:
+        return super().now() + self._ahead
+
+
+def test_after_a_second_the_root_goes_by_what_it_knows_of_its_first_segment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its queue is so slow until others are invited that the first segment alone takes longer."""
+    herd = Herd(monkeypatch, 320)
+    world, invited_at = herd.world, list[datetime]()
+    clock = Moving(START + timedelta(minutes=1))
+    monkeypatch.setattr("carillon.tick.outbox.FULL", 1)
+
+    def slow_send(messages: Sequence[Message], delays: Sequence[float], *until: Any) -> None:
+        herd._send(messages, delays)
+        clock.sleep(0.0 if invited_at else 0.05)
+
+    monkeypatch.setattr(world.queue, "send", slow_send)
+    world.indexer = Indexer(world.jobs, world.wheel, world.queue, clock, world.calendars)
+    world.tick_ports = replace(
+        world.tick_ports,
+        clock=clock,
+        indexer=world.indexer,
+        side_by_side=SideBySideThreads(SEGMENTS + 2),
+    )
+    herd.invited.invite = lambda share: invited_at.append(clock.now())  # type: ignore[method-assign]
+    root, began_at = herd.root(), clock.now()
+    reports = root.tick(SEGMENTS, began_at + timedelta(seconds=52))
+    # In a second seven segments take seven seconds, in ticks of two.
+    assert (root.shares, len(invited_at)) == (Shares(4, Bound.WORKERS), 3)
+    assert 1.0 <= (min(invited_at) - began_at).total_seconds() < 1.5
+    assert sorted(served(reports)) == list(range(SEGMENTS))
 
 
 def test_the_root_alone_tells_when_the_scheduler_starts_and_is_idle(
