@@ -4,8 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping
-from graphlib import TopologicalSorter
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,29 +48,6 @@ def test_the_outputs_are_an_interface(
 ) -> None:
     assert set(production.template["Outputs"]) == OUTPUTS
     assert set(unusual.template["Outputs"]) == OUTPUTS - USER_POOL | EVENT_BUS
-
-
-def references(value: Any) -> Iterator[str]:
-    """The logical ids that a part of the template waits for."""
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            if key in ("Ref", "DependsOn", "Fn::GetAtt"):
-                yield from [part] if isinstance(part, str) else part
-            elif key == "Fn::Sub":
-                text = part if isinstance(part, str) else part[0]
-                yield from re.findall(r"\$\{([A-Za-z0-9]+)", text)
-            yield from references(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from references(part)
-
-
-@pytest.mark.parametrize("stack_name", ["production", "unusual"])
-def test_no_resource_waits_for_itself(request: pytest.FixtureRequest, stack_name: str) -> None:
-    """The tick may invoke its own alias, for one: CloudFormation refuses a circle."""
-    resources = request.getfixturevalue(stack_name).template["Resources"]
-    waits = {name: {*references(each)} & resources.keys() for name, each in resources.items()}
-    assert len([*TopologicalSorter(waits).static_order()]) == len(resources)
 
 
 def test_the_template_belongs_to_no_account(production: SynthesizedStack) -> None:
