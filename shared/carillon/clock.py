@@ -81,9 +81,9 @@ def one_by_one(calls: Sequence[Callable[[], _T]]) -> list[_T]:
 class SideBySideThreads:
     """SideBySide in threads of its own, made when they are first needed and kept."""
 
-    def __init__(self, most: int, name: str) -> None:
+    def __init__(self, most: int) -> None:
         """More calls than `most` take turns."""
-        self._threads = ThreadPoolExecutor(most, thread_name_prefix=name)
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="call")
 
     def __call__(self, calls: Sequence[Callable[[], _T]]) -> list[_T]:
         if len(calls) == 1:

@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import timedelta
-from fnmatch import fnmatchcase
 from ipaddress import ip_network
 from typing import Any
 
 from carillon.domain.addresses import Network
 from carillon.domain.job import Lane
+from carillon.domain.spec.arns import covers
 from carillon.domain.wheel.entry import TICK_OUTAGE_DAYS
 from carillon.domain.wheel.segment import MOST_LOOK_AHEAD
 from carillon.errors import ConfigurationError
@@ -198,7 +198,10 @@ class Choices:
         "were created",
     )
     tick_workers: int = option(
-        1, WholeNumber(1, 5), "one tick does not get through its segments within a minute"
+        1,
+        WholeNumber(1, 64),
+        "a herd is to be sent sooner: up to so many ticks share a minute that one would take "
+        "seconds for; no more than there are `segments`",
     )
     chunks: bool = option(
         False, switch, "off: each occurrence goes alone, and its row is all that is written of it"
@@ -363,7 +366,7 @@ class Settings(Choices):
 
     def allows_target(self, arn: str) -> bool:
         """True if jobs may call this AWS resource in this deployment."""
-        return not self.is_own(arn) and any(_covers(each, arn) for each in self.target_arns)
+        return not self.is_own(arn) and any(covers(each, arn) for each in self.target_arns)
 
     def is_own(self, arn: str) -> bool:
         """True if the resource, or what it is a version or alias of, is the deployment's own: jobs
@@ -383,20 +386,3 @@ def task_environment(environment: Mapping[str, str] | None = None) -> dict[str, 
     """The environment variables that tasks see."""
     env = os.environ if environment is None else environment
     return {name: env[name] for name in TASK_ENVIRONMENT if name in env}
-
-
-def _covers(pattern: str, arn: str) -> bool:
-    """True if an ARN matches segment by segment, so that no wildcard reaches into the next.
-
-    IAM lets one reach further; what IAM alone would allow is refused here.
-    """
-    patterns, segments = _segments(pattern), _segments(arn)
-    return len(segments) == len(patterns) and all(
-        fnmatchcase(segment, each.replace("[", "[[]"))
-        for segment, each in zip(segments, patterns, strict=True)
-    )
-
-
-def _segments(arn: str) -> list[str]:
-    """arn, partition, service, region, account and resource, the last with all its colons."""
-    return arn.split(":", 5)

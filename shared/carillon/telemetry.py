@@ -45,6 +45,7 @@ class Action(StrEnum):
     SEGMENT_FAILED = "segment.failed"
     SEGMENTS_LOWERED = "segments.lowered"
     ENTRY_SET_ASIDE = "entry.set_aside"
+    SHARE_UNINVITED = "share.uninvited"
     CLOCK_SKEWED = "clock.skewed"
     CANARY_FILED = "canary.filed"
     CANARY_FAILED = "canary.failed"
@@ -74,6 +75,7 @@ class Metric(StrEnum):
     # tick
     OCCURRENCES_SENT = "OccurrencesSent"
     ENTRIES_SET_ASIDE = "EntriesSetAside"
+    SHARES_UNINVITED = "SharesUninvited"
     WATERMARK_LAG = "WatermarkLag"
     CLOCK_SKEW = "ClockSkew"
     # executor

@@ -96,9 +96,16 @@ class Bench:
         for worker, fraction in enumerate(fractions):
             _sleep_until(begin + timedelta(seconds=_TICK_SECOND + _APART * worker + fraction))
             self._drain()  # what else the ticks have found due
-            self.tick.handler({"worker": worker}, Context())
+            self._tick_alone(worker)
             batches.append(self._batch())
         return batches
+
+    def _tick_alone(self, segment: int) -> None:
+        """A tick that serves one segment, as a share does which has no other."""
+        now = self.tick.clock.now()
+        owner = self.tick.entropy.new_id(now)
+        dispatcher = Dispatcher(self.tick.ports, lease_owner=owner, look_ahead_minutes=1)
+        dispatcher.tick((segment,), (), now + timedelta(seconds=52))
 
     def _drain(self) -> None:
         while messages := self._received():
@@ -199,8 +206,8 @@ def _idle_ticks(bench: Bench) -> list[tuple[str, float, float]]:
     cases: list[tuple[str, range, SideBySide]] = [
         ("16 segments, one after the other", range(100, 116), one_by_one),
         ("4 segments, one after the other", range(200, 204), one_by_one),
-        ("4 segments, side by side", range(300, 304), SideBySideThreads(16, "visit")),
-        ("16 segments, side by side", range(400, 416), SideBySideThreads(16, "visit")),
+        ("4 segments, side by side", range(300, 304), SideBySideThreads(16)),
+        ("16 segments, side by side", range(400, 416), SideBySideThreads(16)),
     ]
     return [(name, *bench.idle_tick(segments, together)) for name, segments, together in cases]
 
@@ -246,7 +253,6 @@ def _deployment() -> Settings:
         "RUNS_TABLE": settings.runs_table,
         "LANE_QUEUES": json.dumps({lane.value: u for lane, u in settings.lane_queues.items()}),
         "SEGMENTS": str(WORKERS),
-        "TICK_WORKERS": str(WORKERS),
         "LOOK_AHEAD_MINUTES": "1",
     }
     return settings

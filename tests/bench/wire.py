@@ -21,7 +21,7 @@ from typing import Any
 import boto3
 from botocore import xform_name
 
-from carillon.clock import Clock, ManualClock, SystemClock
+from carillon.clock import Clock, ManualClock, SideBySideThreads, SystemClock
 from carillon.domain.job import Generation, Job
 from carillon.domain.message import encode
 from carillon.domain.spec.names import job_id_of
@@ -33,7 +33,7 @@ from carillon.services.indexer import Indexer
 from carillon.stores.dynamo import open_stores
 from carillon.stores.ports import Stores
 from carillon.tick.counting import SegmentReport
-from carillon.tick.dispatcher import Dispatcher, SideBySideThreads
+from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
 from tests.bench.wait import Context
 from tests.support.jobs import make_job
@@ -178,6 +178,7 @@ def _tick(stores: Stores, clock: Clock, segments: int) -> list[SegmentReport]:
         jobs=stores.jobs,
         calendars=stores.calendars,
         wheel=stores.wheel,
+        chunks=stores.chunks,
         indexer=Indexer.of(stores, clock),
         clock=clock,
         on_bad_entry=lambda *_: None,

@@ -298,7 +298,7 @@ def test_the_dashboard_can_be_left_out_and_stays_within_the_free_size(
     graphs = [each["properties"]["metrics"] for each in widgets if each["type"] == "metric"]
     rows = [row[:-1] if isinstance(row[-1], dict) else row for graph in graphs for row in graph]
     assert {"WatermarkLag", "OccurrencesSent", "CanaryLag", "RunLag"} <= {row[1] for row in rows}
-    assert len({tuple(row) for row in rows}) == 49
+    assert len({tuple(row) for row in rows}) == 50
     (alarm_list,) = [each for each in widgets if each["type"] == "alarm"]
     assert len(alarm_list["properties"]["alarms"]) == len(alarms(production))
 

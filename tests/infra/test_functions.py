@@ -146,7 +146,7 @@ def test_the_settings_hold_the_executors_own_timeout(
     [
         {"segments": 1, "look_ahead_minutes": 1, "tick_workers": 1, "run_retention_days": 1},
         {"executor_timeout_seconds": 3},
-        {"segments": 4096, "look_ahead_minutes": 10, "tick_workers": 5},
+        {"segments": 4096, "look_ahead_minutes": 10, "tick_workers": 64},
         {"run_retention_days": 3650, "executor_timeout_seconds": 900},
         {"owner_starts_per_minute": 0, "catch_up_per_minute": 1, "secrets_prefix": "a.b/c_d/e-f"},
         {"owner_starts_per_minute": 10_000_000, "catch_up_per_minute": 10_000_000},
@@ -268,7 +268,7 @@ def test_the_api_answers_before_the_gateway_gives_up(production: SynthesizedStac
 def test_only_the_tick_reserves_concurrency(
     production: SynthesizedStack, unusual: SynthesizedStack
 ) -> None:
-    """One for its worker, and two for ticks that last into the next minute."""
+    """One for the root, and two for ticks that last into the next minute."""
     reserved = {
         name: function["ReservedConcurrentExecutions"]
         for name, function in production.functions().items()

@@ -90,7 +90,7 @@ def test_no_stage_reads_the_secrets_of_another() -> None:
         ("segments", 1.5),
         ("segments", "-1"),
         ("segments", []),
-        ("tick_workers", 6),
+        ("tick_workers", 65),
         ("look_ahead_minutes", 0),
         ("look_ahead_minutes", 11),
         ("run_retention_days", 0),

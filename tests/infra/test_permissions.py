@@ -94,8 +94,8 @@ def test_a_function_may_do_exactly_this(production: SynthesizedStack, name: str)
 
 @pytest.mark.parametrize("name", sorted(ALLOWED))
 def test_options_add_exactly_this(unusual: SynthesizedStack, name: str) -> None:
-    """The listed targets and the secrets for the executors alone; the bus for every function, and
-    X-Ray for those that run jobs."""
+    """The listed targets and the secrets for the executors alone; the bus for every function,
+    X-Ray for those that run jobs, and for the tick its own live version."""
     added: Grants = {"EventBusName": {"events:PutEvents"}}
     if name in (*EXECUTORS, "dead-letter-consumer"):
         added["*"] = {"xray:PutSpans", "xray:PutSpansForIndexing", "xray:PutTraceSegments"}
@@ -121,6 +121,8 @@ def test_options_add_exactly_this(unusual: SynthesizedStack, name: str) -> None:
             denied |= {key: {"lambda:InvokeFunction"} for key in [function, f"{function}:*"]}
     if name != "tick":
         added |= parameters_of(unusual)
+    else:
+        added["TickFunction"] = {"lambda:InvokeFunction"}  # ticks may share a minute there
     assert stated(unusual, name, "Allow") == ALLOWED[name] | added
     assert stated(unusual, name, "Deny") == denied
 
@@ -172,6 +174,24 @@ def test_nothing_is_allowed_on_everything(production: SynthesizedStack) -> None:
             wildcards |= {text for text in texts if "*" in text}
     path = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/carillon-settings/Carillon/*"
     assert wildcards == {*secrets_under("carillon"), path}
+
+
+def test_the_tick_may_invoke_its_live_version_by_a_policy_for_which_it_does_not_wait(
+    unusual: SynthesizedStack,
+) -> None:
+    """The alias is made after the function, the function after the policies that it waits for."""
+    alias = unusual.output("TickFunction")
+    function = unusual.aliased(alias)
+    (name,) = (
+        name
+        for name, policy in unusual.properties("IAM::Policy").items()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Action"] == "lambda:InvokeFunction"
+        and statement["Effect"] == "Allow"
+        and statement["Resource"] == {"Ref": alias}
+    )
+    waits_for = unusual.resources("Lambda::Function")[function]["DependsOn"]
+    assert name not in waits_for
 
 
 def test_only_one_rule_and_one_api_may_invoke(production: SynthesizedStack) -> None:

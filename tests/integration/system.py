@@ -11,6 +11,7 @@ from carillon.domain.job import Generation, Job, segment_of
 from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.policies import CatchUp
 from carillon.domain.spec.names import job_id_of
+from carillon.domain.wheel.entry import minute_of
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Outcome, Success
@@ -21,7 +22,9 @@ from carillon.stores.memory import NoEvents
 from carillon.stores.ports import LaneQueue, WheelStore
 from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
-from carillon.tick.ports import TickPorts
+from carillon.tick.ports import Invite, TickPorts
+from carillon.tick.root import Root
+from carillon.tick.sharing import Share, Worth, in_order, segments_of
 from tests.support.jobs import make_job
 
 OWNER = "9f4c1c1e-6d3a-4b52-8f5e-0a2b7c9d1e3f"
@@ -85,8 +88,30 @@ class System:
 
     def tick(self, segments: int, wheel: WheelStore | None = None) -> list[SegmentReport]:
         """One invocation of the tick, as a process of its own would make it."""
-        wheel = wheel or self.stores.wheel
-        ports = TickPorts(
+        ports = self._tick_ports(wheel or self.stores.wheel)
+        return self._dispatcher(ports).tick(range(segments), (), self._deadline())
+
+    def root(self, segments: int, workers: int, invite: Invite) -> list[SegmentReport]:
+        """One invocation of the root."""
+        ports = self._tick_ports(self.stores.wheel)
+        root = Root(
+            ports,
+            self._dispatcher(ports),
+            invite,
+            lambda share, error: None,
+            workers=workers,
+            worth=Worth(),
+        )
+        return root.tick(segments, self._deadline())
+
+    def share(self, segments: int, share: Share) -> list[SegmentReport]:
+        """One invocation of a share."""
+        order = in_order(segments, minute_of(self.clock.now()))
+        dispatcher = self._dispatcher(self._tick_ports(self.stores.wheel))
+        return dispatcher.tick(*segments_of(order, share), self._deadline())
+
+    def _tick_ports(self, wheel: WheelStore) -> TickPorts:
+        return TickPorts(
             jobs=self.stores.jobs,
             calendars=self.stores.calendars,
             wheel=wheel,
@@ -95,10 +120,13 @@ class System:
             clock=self.clock,
             on_bad_entry=lambda *where: None,
         )
-        now = self.clock.now()
-        owner = self.entropy.new_id(now)
-        dispatcher = Dispatcher(ports, lease_owner=owner, look_ahead_minutes=2)
-        return dispatcher.tick(range(segments), (), now + timedelta(seconds=50))
+
+    def _dispatcher(self, ports: TickPorts) -> Dispatcher:
+        owner = self.entropy.new_id(self.clock.now())
+        return Dispatcher(ports, lease_owner=owner, look_ahead_minutes=2)
+
+    def _deadline(self) -> datetime:
+        return self.clock.now() + timedelta(seconds=50)
 
     def executor(self) -> Router:
         return Router(

@@ -19,7 +19,8 @@ from carillon.errors import HeldError
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
 from carillon.stores.ports import EntryPage, WheelStore
-from carillon.tick.counting import SegmentOutcome
+from carillon.tick.counting import SegmentOutcome, SegmentReport
+from carillon.tick.sharing import NO_SHARE, Share
 from tests.integration.system import System, Undelayed
 from tests.support.tables import create_deployment
 
@@ -27,6 +28,8 @@ pytestmark = pytest.mark.ministack
 
 TICKS = 16
 SEGMENTS = 2
+MORE_SEGMENTS = 6
+WORKERS = 4
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
 
@@ -67,6 +70,25 @@ def deployment(ministack: str) -> tuple[System, ManualClock, Settings]:
     return System(stores, Undelayed(stores.queue), clock), clock, settings
 
 
+def roots_and_shares_at_once(system: System) -> tuple[list[SegmentOutcome], list[Share]]:
+    """Two roots, the shares that each of them invites, some of those once more, and what no root
+    has meant, from one barrier."""
+    barrier, invited = Barrier(TICKS, timeout=20), list[Share]()
+    by_two_roots = [Share(number, WORKERS) for number in range(1, WORKERS)] * 2
+    strays = [NO_SHARE, Share(0, 1), Share(7, 9), *by_two_roots]
+    shares = [*by_two_roots, *strays][: TICKS - 2]
+
+    def one(share: Share | None) -> list[SegmentReport]:
+        barrier.wait()
+        if share is None:
+            return system.root(MORE_SEGMENTS, WORKERS, invited.append)
+        return system.share(MORE_SEGMENTS, share)
+
+    with ThreadPoolExecutor(TICKS) as threads:
+        reports = [each for some in threads.map(one, [None, None, *shares]) for each in some]
+    return [report.outcome for report in reports], invited
+
+
 def tick_at_once(system: System, wheel: WheelStore | None = None) -> list[SegmentOutcome]:
     """Sixteen ticks from one barrier; a killed one has no outcome."""
     barrier = Barrier(TICKS, timeout=20)
@@ -102,9 +124,9 @@ def execute_all(system: System, settings: Settings) -> int:
         return sum(threads.map(work, range(TICKS)))
 
 
-def create_jobs(system: System) -> list[Job]:
-    jobs = [system.job(f"minutely-{n}", "* * * * *", n % SEGMENTS) for n in range(12)]
-    jobs += [system.job(f"fast-{n}", "every 20s", n % SEGMENTS) for n in range(6)]
+def create_jobs(system: System, segments: int = SEGMENTS) -> list[Job]:
+    jobs = [system.job(f"minutely-{n}", "* * * * *", n % segments) for n in range(12)]
+    jobs += [system.job(f"fast-{n}", "every 20s", n % segments) for n in range(6)]
     indexer = system.indexer()
     for job in jobs:
         assert indexer.index_job(job, None)
@@ -156,3 +178,22 @@ def test_also_when_a_tick_dies_between_send_and_advance(
     assert handled > len(system.targets.calls), "the dead tick's messages were sent again"
     assert_each_occurrence_ran_once(system, jobs)
     assert clock.now() == NOON + timedelta(seconds=300)
+
+
+def test_also_when_roots_and_shares_come_doubled_and_at_once_after_an_outage(
+    deployment: tuple[System, ManualClock, Settings],
+) -> None:
+    system, clock, settings = deployment
+    jobs = create_jobs(system, MORE_SEGMENTS)
+    roots_and_shares_at_once(system)
+    clock.advance(300)
+    outcomes, invited = roots_and_shares_at_once(system)
+    assert set(invited) <= {Share(number, WORKERS) for number in range(1, WORKERS)}
+    assert invited, "a backlog is worth all that there are"
+    assert SegmentOutcome.FAILED not in outcomes
+    assert outcomes.count(SegmentOutcome.DISPATCHED) >= MORE_SEGMENTS
+    controls = [system.stores.wheel.get_control(segment) for segment in range(MORE_SEGMENTS)]
+    assert all(control and control.lease_until is None for control in controls)
+    clock.advance(240)
+    execute_all(system, settings)
+    assert_each_occurrence_ran_once(system, jobs)

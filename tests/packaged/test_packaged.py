@@ -69,7 +69,7 @@ def succeeded(api: Function, job: str) -> list[dict[str, Any]]:
 def test_a_job_runs_cold(
     functions: Deployed, api: Function, tick: Function, executor: Function, job: str
 ) -> None:
-    assert tick.invoke({"worker": 0})["messages"] > 0
+    assert tick.invoke({})["messages"] > 0
     executed(functions, executor, count=1)
     first, *_ = succeeded(api, job)
     assert first["attempt"] == 1
@@ -83,7 +83,7 @@ def test_a_job_runs_after_all_have_been_frozen(
     before = len(succeeded(api, job))
     for function in (api, tick, executor):
         function.freeze(FREEZE_SECONDS)
-    tick.invoke({"worker": 0})
+    tick.invoke({})
     executed(functions, executor, count=2)
     assert len(succeeded(api, job)) >= before + 2
 

@@ -80,7 +80,7 @@ router = Router(
         slow_lane_share=settings.slow_lane_share,
         api_url=settings.api_url,
         console_url=settings.console_url,
-        side_by_side=SideBySideThreads(MOST_CALLS, "chunk"),
+        side_by_side=SideBySideThreads(MOST_CALLS),
     ).notifying(_on_notifying_failure),
     _on_store_failure,
 )

@@ -13,6 +13,8 @@ from carillon.domain.wheel.pace import BUCKETS, bucket_of
 from carillon.domain.wheel.segment import Control
 from carillon.stores.ports import WheelStore
 
+_SUBJECT = "scheduler"
+
 LateOf = Callable[[Entry, int], list[Message]]
 """Counts the late messages of an entry that is read in an epoch minute; may raise anything."""
 
@@ -89,13 +91,13 @@ class SegmentReport:
     idle: bool = False
 
 
-def change_of(
-    reports: Sequence[SegmentReport], own: Sequence[int], worker: int, now: datetime
-) -> Event | None:
-    """The event that a worker, with its `own` segments, is idle or is so no longer.
+def change_of(reports: Sequence[SegmentReport], own: Sequence[int], now: datetime) -> Event | None:
+    """The event that the scheduler is idle or is so no longer, as the root sees it by its `own`
+    segments: all of them, unless it has invited shares.
 
     None when nothing has changed. The control items remember how it was; a doubled tick finds the
-    change made. A tick that fails may leave a change untold.
+    change made. A tick that fails may leave a change untold; a root that has begun with idle
+    segments of a scheduler that is not may tell of its start once more.
     """
     was_idle: dict[int, bool] = {}
     idle: dict[int, bool] = {}
@@ -106,7 +108,6 @@ def change_of(
     if not idle or all(was_idle.values()) == all(idle.values()):
         return None
     what = EventType.SCHEDULER_IDLE if all(idle.values()) else EventType.SCHEDULER_STARTED
-    subject = f"worker/{worker}"
-    event_id = f"{subject}/{minute_of(now)}/{what.value}"
+    event_id = f"{_SUBJECT}/{minute_of(now)}/{what.value}"
     messages = sum(report.messages for report in reports)
-    return Event(event_id, what, subject, now, {"worker": worker, "messages": messages})
+    return Event(event_id, what, _SUBJECT, now, {"messages": messages})

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TypeVar
 
 from carillon.domain.wheel.delaying import Alignment
-from carillon.domain.wheel.entry import minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.errors import reason_of
 from carillon.services.calendar_reader import CalendarReader
@@ -37,32 +36,47 @@ class Dispatcher:
     def tick(
         self, own: Sequence[int], others: Sequence[int], deadline: datetime
     ) -> list[SegmentReport]:
-        """Serve the worker's own segments, then any other whose dispatch lags, then backlogs.
+        """Serve a tick's own segments, then of the others what nobody holds, then backlogs.
 
         Live minutes of every segment come before the backlog of any, so that catching up after an
-        outage delays nothing that is due now. Segments are visited side by side, and none waits for
-        another; the first one changes from minute to minute, so that none starves when time runs
-        out. Only the worker's own, which come first, may wait for the end of a second.
+        outage delays nothing that is due now. Own segments are visited side by side, and none waits
+        for another; they alone may wait for the end of a second.
         """
-        now = self._ports.clock.now()
-        first = minute_of(now) % len(own) if own else 0
-        alignment = Alignment.of_tick(now, deadline, len(own))
-        serve = partial(self.dispatch, deadline=deadline, alignment=alignment)
-        live = self._visited((*own[first:], *own[:first]), serve)
-        lags = self._visited(others, self._lags)
-        lagging = [segment for segment, is_late in zip(others, lags, strict=True) if is_late]
-        live += self._visited(lagging, partial(self.dispatch, deadline=deadline))
+        alignment = Alignment.of_tick(self._ports.clock.now(), deadline, len(own))
+        live = self.serve(own, deadline, alignment)
+        live += self.take_over(others, deadline)
+        return live + self.catch_up(live, deadline)
+
+    def serve(
+        self, segments: Sequence[int], deadline: datetime, alignment: Alignment
+    ) -> list[SegmentReport]:
+        """Dispatch the live minutes of these segments side by side, in this order."""
+        return self._visited(
+            segments, partial(self.dispatch, deadline=deadline, alignment=alignment)
+        )
+
+    def take_over(self, segments: Sequence[int], deadline: datetime) -> list[SegmentReport]:
+        """Dispatch the live minutes of those segments that nobody holds, one after the other: a
+        tick that took many at once would leave none to one that comes a little later."""
+        are_free = self._visited(segments, self._is_free)
+        free = [segment for segment, is_free in zip(segments, are_free, strict=True) if is_free]
+        return [self.dispatch(segment, deadline) for segment in free]
+
+    def catch_up(self, live: Sequence[SegmentReport], deadline: datetime) -> list[SegmentReport]:
+        """Work on the backlogs that were met in live minutes."""
         behind = [report.segment for report in live if report.backlog]
-        return live + self._visited(behind, partial(self._dispatch_backlog, deadline=deadline))
+        return self._visited(behind, partial(self._dispatch_backlog, deadline=deadline))
 
     def _visited(self, segments: Sequence[int], visit: Callable[[int], _T]) -> list[_T]:
         return self._ports.side_by_side([partial(visit, segment) for segment in segments])
 
-    def _lags(self, segment: int) -> bool:
+    def _is_free(self, segment: int) -> bool:
+        """True if live work is there that nobody holds."""
         try:
-            return self._ports.indexer.control(segment).lag_minutes(self._ports.clock.now()) > 0
+            control, now = self._ports.indexer.control(segment), self._ports.clock.now()
         except Exception:
             return True  # its dispatch will report the error
+        return control.has_live_work(now, self._look_ahead) and not control.held_at(now)
 
     def _dispatch_backlog(self, segment: int, deadline: datetime) -> SegmentReport:
         """Work on a backlog, but give the lease back in time for the next live minutes."""
@@ -83,6 +97,19 @@ class Dispatcher:
         recording progress whenever a third of the lease has gone; 3. move the watermark and free
         the lease in one write.
         """
+        begun = self.begin(segment, deadline, backlog=backlog, alignment=alignment)
+        return begun.run() if isinstance(begun, Visit) else begun
+
+    def begin(
+        self,
+        segment: int,
+        deadline: datetime,
+        *,
+        backlog: bool = False,
+        alignment: Alignment | None = None,
+    ) -> Visit | SegmentReport:
+        """The visit that is to dispatch a segment, whose lease is taken; a report if there is none
+        to make."""
         ports = self._ports
         if ports.clock.now() >= deadline:
             return SegmentReport(segment, SegmentOutcome.OUT_OF_TIME)
@@ -104,8 +131,7 @@ class Dispatcher:
             return SegmentReport(segment, SegmentOutcome.FAILED, reason=reason_of(error))
         if lease is None:
             return _untouched(seen, SegmentOutcome.HELD, ports.clock.now())
-        visit = Visit(ports, self._calendars, lease, deadline, alignment, backlog=backlog)
-        return visit.run()
+        return Visit(ports, self._calendars, lease, deadline, alignment, backlog=backlog)
 
 
 def _untouched(seen: Control, outcome: SegmentOutcome, now: datetime) -> SegmentReport:
@@ -119,9 +145,3 @@ def _untouched(seen: Control, outcome: SegmentOutcome, now: datetime) -> Segment
         was_idle=seen.idle,
         idle=seen.idle,
     )
-
-
-def share_of(segments: int, workers: int, worker: int) -> tuple[Sequence[int], Sequence[int]]:
-    """The worker's own segments, and all others."""
-    own = range(worker % workers, segments, workers)
-    return own, [segment for segment in range(segments) if segment not in own]

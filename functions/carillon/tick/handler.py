@@ -1,19 +1,24 @@
-"""Lambda entry point of the tick: one invocation a minute and worker.
+"""Lambda entry point of the tick: the rule's own invocation each minute, the root, and those that
+the root makes, the shares.
 
 The minute comes from the clock and the watermarks, never from the event: EventBridge rules fire
-late, twice, or not at all. This is the only place of the tick that composes objects.
+late, twice, or not at all, and so do asynchronous invocations. This is the only place of the tick
+that composes objects.
 """
 
 import logging
 from collections import Counter
-from datetime import timedelta
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from carillon.clock import SideBySideThreads, SystemClock, SystemEntropy
-from carillon.errors import StoreUnavailableError
+from carillon.domain.wheel.entry import minute_of
+from carillon.errors import StoreUnavailableError, reason_of
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
@@ -21,14 +26,19 @@ from carillon.stores.segments import segments_in_use
 from carillon.telemetry import Action, Metric, create_telemetry
 from carillon.tick.canary import CanaryKeeper
 from carillon.tick.counting import SegmentOutcome, SegmentReport, change_of
-from carillon.tick.dispatcher import Dispatcher, share_of
+from carillon.tick.dispatcher import Dispatcher
+from carillon.tick.inviting import Invoker
 from carillon.tick.ports import TickPorts
+from carillon.tick.root import Root
+from carillon.tick.sharing import Share, Worth, in_order, segments_of, share_in
 
 RESERVE = timedelta(seconds=6)
 """Time kept back to record the progress before the function's own end."""
 
 MOST_VISITS = 16
 """Segments that a tick visits side by side: they wait for the tables, or for the same second."""
+_CALLS = MOST_VISITS + 2
+"""A root's first visit, and what goes on beside it, take a thread each."""
 
 SKEW_LIMIT_SECONDS = 2.0
 """A clock further than this from DynamoDB's makes runs early or late: an error in the log."""
@@ -60,33 +70,59 @@ ports = TickPorts(
     tzdata=version("tzdata"),
     catch_up_share=max(1, settings.catch_up_per_minute // in_use),
     chunked=settings.chunks and not settings.owner_starts_per_minute,
-    side_by_side=SideBySideThreads(MOST_VISITS, "visit"),
+    side_by_side=SideBySideThreads(_CALLS),
 )
 canary = CanaryKeeper(stores.jobs, ports.indexer, clock, entropy, settings.segments)
+invoker = Invoker(_CALLS)
 
 
-def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Dispatch the worker's share of the segments; fails if any of them failed."""
+def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
+    """Dispatch the segments of the root or of a share; fails if any of them failed."""
     now = clock.now()
     deadline = now + timedelta(milliseconds=context.get_remaining_time_in_millis()) - RESERVE
-    worker = int(event.get("worker", 0))
-    own, others = share_of(in_use, settings.tick_workers, worker)
     dispatcher = Dispatcher(
         ports,
         lease_owner=entropy.new_id(now),
         look_ahead_minutes=settings.look_ahead_minutes,
     )
-    reports = dispatcher.tick(own, others, deadline)
-    change = change_of(reports, own, worker, now)
-    if change is not None:
-        telemetry.events_lost(stores.events.emit([change]))
-    _tell(reports)
-    if clock.now() < deadline:
-        _keep_canary()
+    share = share_in(event)
+    if share is None:
+        reports = _be_root(dispatcher, context.invoked_function_arn, deadline)
+    else:
+        order = in_order(in_use, minute_of(now))
+        reports = dispatcher.tick(*segments_of(order, share), deadline)
+        _tell(reports, {"share": share.number, "of": share.of})
     failed = [report.segment for report in reports if report.outcome is SegmentOutcome.FAILED]
     if failed:
         raise StoreUnavailableError(f"segments {failed} are not completely dispatched")
     return {"messages": sum(report.messages for report in reports)}
+
+
+def _be_root(dispatcher: Dispatcher, function_arn: str, deadline: datetime) -> list[SegmentReport]:
+    """Do what is done once a minute."""
+    root = Root(
+        ports,
+        dispatcher,
+        partial(invoker.invite, function_arn),
+        _on_uninvited,
+        workers=settings.tick_workers,
+        worth=Worth(),
+    )
+    reports = root.tick(in_use, deadline)
+    change = change_of(reports, root.own, clock.now())
+    if change is not None:
+        telemetry.events_lost(stores.events.emit([change]))
+    is_shared = root.shares.of > 1
+    _tell(reports, {"ticks": root.shares.of, "bound": root.shares.bound} if is_shared else {})
+    if clock.now() < deadline:
+        _keep_canary()
+    return reports
+
+
+def _on_uninvited(share: Share, error: Exception) -> None:
+    where = {"share": share.number, "of": share.of, "reason": reason_of(error)}
+    telemetry.record(Action.SHARE_UNINVITED, logging.WARNING, **where)
+    telemetry.measure(Metric.SHARES_UNINVITED)
 
 
 def _keep_canary() -> None:
@@ -97,7 +133,7 @@ def _keep_canary() -> None:
         telemetry.failure(Action.CANARY_FAILED, error)
 
 
-def _tell(reports: list[SegmentReport]) -> None:
+def _tell(reports: list[SegmentReport], shared: Mapping[str, object]) -> None:
     for report in reports:
         if report.outcome is SegmentOutcome.FAILED:
             details = {"segment": report.segment, "reason": report.reason}
@@ -113,4 +149,4 @@ def _tell(reports: list[SegmentReport]) -> None:
         telemetry.record(Action.CLOCK_SKEWED, logging.ERROR, skew_seconds=skew_seconds)
     outcomes = Counter(report.outcome.value for report in reports)
     counts = {"messages": messages, "migrated": migrated, "lag_seconds": lag_seconds}
-    telemetry.finish(Action.TICK_FINISHED, **counts, **outcomes)
+    telemetry.finish(Action.TICK_FINISHED, **shared, **counts, **outcomes)

@@ -7,9 +7,17 @@ from carillon.clock import Clock, SideBySide, one_by_one
 from carillon.domain.calendar import Calendar
 from carillon.services.indexer import Indexer
 from carillon.stores.ports import ChunkStore, JobStore, VersionedRows, WheelStore
+from carillon.tick.sharing import Share
 
 OnBadEntry = Callable[[int, str, str, str], None]
 """Called with (segment, slot key, entry key, reason) for an entry that the tick leaves out."""
+
+
+Invite = Callable[[Share], None]
+"""Has a tick invoked for a share, and does not wait for it; raises whatever hinders."""
+
+OnUninvited = Callable[[Share, Exception], None]
+"""Called for a share that could not be invited; the root serves its segments itself."""
 
 
 @dataclass(frozen=True, slots=True)

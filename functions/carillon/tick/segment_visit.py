@@ -43,6 +43,7 @@ from carillon.tick.counting import SegmentOutcome, SegmentReport, count_late
 from carillon.tick.lease import Lease, LeaseLostError
 from carillon.tick.outbox import Outbox
 from carillon.tick.ports import TickPorts
+from carillon.tick.sharing import Weight
 
 _T = TypeVar("_T")
 
@@ -94,6 +95,13 @@ class Visit:
         self._migrated = 0
         self._resume_at = [each for each in (control.cursor, control.backlog_cursor) if each]
         self._was_idle = control.idle
+        self.is_waiting = False
+        """True from the wait for the end of a second on: then all that is due is known."""
+
+    def weight(self, seconds: float) -> Weight:
+        """As far as it is known, so many seconds after the beginning."""
+        messages = self._outbox.sent + len(self._outbox.held)
+        return Weight(messages, seconds, has_backlog=bool(self._lease.stored.backlog))
 
     def run(self) -> SegmentReport:
         """Dispatch, record the progress, free the lease."""
@@ -144,7 +152,9 @@ class Visit:
         """Wait where the executors would otherwise: nothing is sent or recorded meanwhile."""
         if self._alignment is not None:
             clock = self._ports.clock
-            clock.sleep(self._alignment.wait_seconds(self._outbox.held, clock.now()))
+            seconds = self._alignment.wait_seconds(self._outbox.held, clock.now())
+            self.is_waiting = seconds > 0
+            clock.sleep(seconds)
 
     def _share_out(self, minute: int) -> None:
         """Count what is late from a minute on, by owner, unless that is done: starts are reserved
@@ -178,10 +188,6 @@ class Visit:
         for slot in slots:
             self._slot(slot, after_key, minute)
             after_key = None
-        self._plan()
-
-    def _plan(self) -> None:
-        """Have the minute's plan decide about what was gathered."""
         ports, salt = self._ports, self._lease.stored.lease_owner
         for order in self._gathered.planned(ports.chunks, salt, is_on=ports.chunked):
             self._add(order)

@@ -71,7 +71,7 @@ class Carillon(Construct):
             None if self.events is None else self.events.bus,
             tasks,
         )
-        self.clock = Clock(self, "Clock", chosen, self.functions.live(self.functions.tick))
+        self.clock = Clock(self, "Clock", self.functions.live(self.functions.tick))
         self.api = Api(self, "Api", chosen, self.functions.live(self.functions.api))
         self._tell_addresses(emulation)
         self._open_to_jobs(chosen, team, found)

@@ -49,7 +49,7 @@ def ticks_own(seen: Snapshot) -> Iterator[Verdict]:
             )
             yield Verdict(name, Level.ADVICE, text, advice)
         elif each.reserved < workers:
-            text = f"{each.reserved} places for {workers} workers"
+            text = f"{each.reserved} places for {workers} ticks that may share a minute"
             command = f"aws lambda delete-function-concurrency --function-name {each.name}"
             yield Verdict(name, Level.WRONG, text, f"at once: {command}; then {_REVERT}")
         else:
@@ -176,7 +176,6 @@ def depths(seen: Snapshot) -> Iterator[Verdict]:
 
 
 def clock(seen: Snapshot) -> Iterator[Verdict]:
-    workers = seen.settings.tick_workers
     enabled = [each for each in seen.rules if each.enabled]
     yield judged(
         "rule",
@@ -186,9 +185,9 @@ def clock(seen: Snapshot) -> Iterator[Verdict]:
     )
     targets = sum(each.targets for each in enabled)
     if enabled:
-        wrong = f"the rule calls {targets} ticks, {workers} workers are expected"
-        fine = f"the rule calls {workers} a minute"
-        yield judged("tick workers", wrong if targets != workers else "", fine, _REVERT)
+        wrong = f"the rule calls {targets} ticks a minute, one is expected: it invites others"
+        fine = "the rule calls one a minute"
+        yield judged("root tick", wrong if targets != 1 else "", fine, _REVERT)
 
 
 def skew(seen: Snapshot) -> Iterator[Verdict]:

@@ -25,7 +25,7 @@ _LATE_MINUTES = 2
 _TICK_MINUTES = 3
 """The rule comes within its minute, and the look-ahead makes up for a late one."""
 _ENTRIES_A_MINUTE = 40_000
-"""Of one worker with 512 MB: measured at 0.24 ms of a processor for each, of which it has 0.29; it
+"""Of one tick with 512 MB: measured at 0.24 ms of a processor for each, of which it has 0.29; it
 has most of a lease's 45 s."""
 
 
@@ -78,13 +78,13 @@ def growth(seen: Snapshot) -> Iterator[Verdict]:
     """Each minute reads a sixtieth of an hour's entries, if all jobs fire every hour."""
     wheel, workers = seen.tables.get("wheel"), seen.settings.tick_workers
     met = 0 if wheel is None else wheel.items // 60
-    text = f"about {met:,} entries a minute at most, for {workers} workers"
+    text = f"about {met:,} entries a minute at most, for up to {workers} ticks"
     if met > _ENTRIES_A_MINUTE * workers:
         advice = f"raise memory_mb of the tick, or tick_workers, and segments to {4 * workers + 4}"
         yield Verdict("growth", Level.ADVICE, text, advice)
     elif seen.settings.segments < workers:
-        advice = f"deploy with segments={4 * workers}: a worker without one idles"
-        yield Verdict("growth", Level.ADVICE, f"{workers} workers share too few segments", advice)
+        advice = f"deploy with segments={4 * workers}: a tick without one idles"
+        yield Verdict("growth", Level.ADVICE, f"{workers} ticks share too few segments", advice)
     else:
         yield Verdict("growth", Level.OK, text)
 

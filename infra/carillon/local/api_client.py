@@ -57,7 +57,7 @@ def warm(deployment: Deployment, api: Api, lanes: Mapping[str, Mapping[str, int]
     for lane, options in lanes.items():
         function = deployment.outputs[f"ExecutorFunction{lane.capitalize()}"]
         invoke_at_once(deployment, function, {"Records": []}, options["max_concurrency"])
-    invoke_at_once(deployment, deployment.outputs["TickFunction"], {"worker": 0}, 1)
+    invoke_at_once(deployment, deployment.outputs["TickFunction"], {}, 1)
     api.get("/status")
 
 

@@ -5,9 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from carillon.domain.job import Lane
+from carillon.domain.wheel.entry import minute_of
 from carillon.errors import CarillonError
 from carillon.executor.batch import BATCH_SIZE, Report, in_waves
 from carillon.executor.ports import ExecutorPorts
@@ -32,6 +34,15 @@ from carillon.stores.memory.messaging import MemoryQueue, Received
 from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
+from carillon.tick.root import Root
+from carillon.tick.sharing import (
+    SHARE_MESSAGES,
+    SHARE_SECONDS,
+    Share,
+    Worth,
+    in_order,
+    segments_of,
+)
 
 _TICK_RESERVE_SECONDS = 6
 _MINUTE_US = 60_000_000
@@ -44,9 +55,13 @@ Span = tuple[datetime, datetime]
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of a simulated deployment; the names are those of the settings and the CDK
-    context."""
+    context. `share_seconds` and `share_messages` are the work that is worth a tick of its own,
+    which on AWS nobody chooses: few worlds are so large."""
 
     segments: int = 2
+    tick_workers: int = 1
+    share_seconds: float = SHARE_SECONDS
+    share_messages: int = SHARE_MESSAGES
     look_ahead_minutes: int = 2
     function_timeout_seconds: int = 60
     max_receives: int = 20
@@ -98,11 +113,13 @@ class Deployment:
         self._polls: set[tuple[Lane | None, int]] = set()
         self._received: Counter[str] = Counter()
         self._named = 0
+        self._shares: Counter[str] = Counter()
         self.dead_letter_queue, self.lanes = self._queues()
         self.stores = SimulatedStores(loop, self.lanes, options.page_size)
         self.indexer = Indexer.of(self.stores.ports, self.clock, options.longest_delay_seconds)
         self.activity = BatchActivity(loop, self._activity_writer())
         self.tick_ports = self._tick_ports()
+        self._invoker = seam(SimpleNamespace(invite=self._invite), "fanout", loop)
         self.executor_ports = self._executor_ports(targets)
         self.router = Router(self.executor_ports)
 
@@ -201,9 +218,17 @@ class Deployment:
         self.on_invoke(task, at_us)
         return task
 
-    def tick(self, name: str, *, at: datetime | None = None, skew_us: int = 0) -> Task:
-        """Invoke the tick once."""
-        return self.invoke(name, self._tick, at=at, skew_us=skew_us, freezes=True)
+    def tick(
+        self,
+        name: str,
+        *,
+        at: datetime | None = None,
+        skew_us: int = 0,
+        share: Share | None = None,
+    ) -> Task:
+        """Invoke the tick once: the root, or a share."""
+        run = partial(self._tick, share)
+        return self.invoke(name, run, at=at, skew_us=skew_us, freezes=True)
 
     def _run(self, name: str, run: Callable[[], Any]) -> Any:
         try:
@@ -219,20 +244,50 @@ class Deployment:
         now = self.loop.instant()
         return any(start <= now < end for start, end in self.ticks_down)
 
-    def _tick(self) -> None:
-        self.dispatch(self.options.look_ahead_minutes)
+    def _tick(self, share: Share | None) -> None:
+        self.dispatch(self.options.look_ahead_minutes, share)
 
-    def dispatch(self, look_ahead_minutes: int) -> None:
+    def dispatch(self, look_ahead_minutes: int, share: Share | None = None) -> None:
         """The body of a tick with this look-ahead, to be run by a process (`invoke`)."""
-        now = self.clock.now()
-        seconds = self.options.function_timeout_seconds - _TICK_RESERVE_SECONDS
+        now, options = self.clock.now(), self.options
+        deadline = now + timedelta(seconds=options.function_timeout_seconds - _TICK_RESERVE_SECONDS)
         dispatcher = Dispatcher(
             self.tick_ports,
             lease_owner=self.entropy.new_id(now),
             look_ahead_minutes=look_ahead_minutes,
         )
-        segments = range(self.options.segments)
-        self.on_tick(dispatcher.tick(segments, (), now + timedelta(seconds=seconds)))
+        if share is not None:
+            order = in_order(options.segments, minute_of(now))
+            self.on_tick(dispatcher.tick(*segments_of(order, share), deadline))
+            return
+        root = Root(
+            self.tick_ports,
+            dispatcher,
+            self._invoker.invite,
+            lambda share, error: None,
+            workers=options.tick_workers,
+            worth=Worth(options.share_seconds, options.share_messages),
+        )
+        self.on_tick(root.tick(options.segments, deadline))
+
+    def _invite(self, share: Share) -> None:
+        """An asynchronous invocation, which comes late, twice, or not at all."""
+        loop, caller = self.loop, self.loop.current
+        assert caller is not None, "only a tick invites"
+        name = f"{caller.process.name} share {share.number}"
+        self._shares[name] += 1
+        name = f"{name}@{self._shares[name]}"
+        draws = Draws(loop.chaos.seed, name)
+        if loop.chaos.strikes(Fault.SHARE_MISSING, name, loop.us, draws):
+            loop.tell(f"FAULT {name} is missing")
+            return
+        late_us = int(draws.fraction() * _SECOND_US)
+        if loop.chaos.strikes(Fault.SHARE_LATE, name, loop.us, draws):
+            late_us = int(draws.fraction() * _MINUTE_US)
+        self._invoke_tick(name, loop.us + late_us, draws, share)
+        if loop.chaos.strikes(Fault.SHARE_DOUBLED, name, loop.us, draws):
+            late_us = int(draws.fraction() * _MINUTE_US)
+            self._invoke_tick(f"{name} again", loop.us + late_us, draws, share)
 
     def _minute(self) -> None:
         """The rule of EventBridge, which fires late, twice, or not at all."""
@@ -259,11 +314,11 @@ class Deployment:
         ahead, segments = self.options.look_ahead_minutes, range(self.options.segments)
         return pass_idle_tick(self.stores.wheel, segments, self.clock.now(), ahead)
 
-    def _invoke_tick(self, name: str, at_us: int, draws: Draws) -> None:
+    def _invoke_tick(self, name: str, at_us: int, draws: Draws, share: Share | None = None) -> None:
         skew_us = 0
         if self.loop.chaos.strikes(Fault.TICK_SKEWED, name, self.loop.us, draws):
             skew_us = int(draws.between(-90_000_000, 90_000_000))
-        self.tick(name, at=self.loop.instant(at_us), skew_us=skew_us)
+        self.tick(name, at=self.loop.instant(at_us), skew_us=skew_us, share=share)
 
     def _poll_at(self, lane: Lane | None, at: datetime) -> None:
         """Check a lane (None: the dead-letter queue) when a message there becomes visible."""

@@ -99,6 +99,11 @@ class Fault(StrEnum):
     TICK_LATE = "tick_late"
     TICK_SKEWED = "tick_skewed"
     """A tick's clock is up to a minute and a half off."""
+    SHARE_MISSING = "share_missing"
+    """A tick that the root has invited never comes."""
+    SHARE_DOUBLED = "share_doubled"
+    SHARE_LATE = "share_late"
+    """It comes up to a minute later: as old as Lambda lets an event become."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,9 @@ class Faults:
     tick_doubled: float = 0.0
     tick_late: float = 0.0
     tick_skewed: float = 0.0
+    share_missing: float = 0.0
+    share_doubled: float = 0.0
+    share_late: float = 0.0
 
     @classmethod
     def parse(cls, text: str) -> "Faults":

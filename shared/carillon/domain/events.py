@@ -43,7 +43,7 @@ class Event:
     """One event. `event_id` is a function of its cause, so that a second delivery can be
     recognised.
 
-    `subject` is a run id, a job id, or a worker of the scheduler; `data` is JSON.
+    `subject` is a run id, a job id, or the scheduler; `data` is JSON.
     """
 
     event_id: str

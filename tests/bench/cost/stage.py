@@ -144,7 +144,7 @@ class Stage:
         return sum((one.usage for one in self.measured.values()), NOTHING)
 
     def tick(self) -> None:
-        self._invoke("tick", {"worker": 0})
+        self._invoke("tick", {})
 
     def post(self, path: str, body: Any, owner: str) -> Any:
         """A request to the API; its answer."""

@@ -1,6 +1,5 @@
 """What breaks while the chaos runs, and when: all of it follows from the seed, but for the pace."""
 
-import json
 import shutil
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -120,9 +119,8 @@ class Havoc:
         return [pool.submit(self._invoke_tick, client) for client in self._lambdas[:count]]
 
     def _invoke_tick(self, client: Any) -> None:
-        payload = json.dumps({"worker": 0}).encode()
         try:
-            client.invoke(FunctionName=self._tick, Payload=payload)
+            client.invoke(FunctionName=self._tick, Payload=b"{}")
         except (BotoCoreError, ClientError):
             """A tick that was killed has no answer."""
 

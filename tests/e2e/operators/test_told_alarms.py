@@ -135,7 +135,7 @@ def test_ticks_that_stood_still_are_told_by_the_next_one(
         ExpressionAttributeValues={":back": {"N": "-13"}},
     )
     deployment.client("lambda").invoke(
-        FunctionName=deployment.outputs["TickFunction"], Payload=b'{"worker": 0}'
+        FunctionName=deployment.outputs["TickFunction"], Payload=b"{}"
     )
 
     def told() -> list[Json]:

@@ -41,6 +41,8 @@ _LASTS = {
     Fault.TICK_LATE: timedelta(seconds=75),
     Fault.TICK_SKEWED: timedelta(seconds=90),
     Fault.TICK_MISSING: timedelta(seconds=60),
+    Fault.SHARE_MISSING: timedelta(seconds=60),
+    Fault.SHARE_LATE: timedelta(seconds=60),
 }
 """The longest that these faults last; the others are over at once."""
 _RATES = ("rate", "owner")

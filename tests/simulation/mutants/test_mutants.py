@@ -11,6 +11,7 @@ from tests.simulation.mutants.kit import Mutant, Swap, swapped
 QUICK = {
     "watermark_before_sends": 10,
     "drift": 10,
+    "given_away_counts_as_dispatched": 10,
     "claim_unconditional": 20,
     "acknowledged_first": 10,
     "last_passer_resets_the_rate": 20,

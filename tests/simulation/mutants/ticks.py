@@ -12,7 +12,7 @@ import carillon.tick.lease as lease
 import carillon.tick.segment_visit as visit
 from carillon.domain.message import Message
 from carillon.domain.wheel.entry import Entry, Slot, minute_of, slots_of_minute
-from carillon.domain.wheel.segment import Control, acquired, with_minute_done
+from carillon.domain.wheel.segment import Control, acquired, freed, with_minute_done
 from carillon.errors import CarillonError
 from carillon.schedules import DstRule, SlotKind
 from carillon.schedules.base import Fold
@@ -23,7 +23,9 @@ from carillon.stores.ports import EntryPage, WheelStore
 from carillon.tick.counting import SegmentOutcome, SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
+from carillon.tick.root import Root
 from carillon.tick.segment_visit import Visit
+from carillon.tick.sharing import Share
 from tests.simulation.mutants.kit import (
     LANES,
     MEETING,
@@ -38,6 +40,7 @@ from tests.simulation.mutants.kit import (
     scheduled,
     small,
 )
+from tests.simulation.worlds.scenario import Scenario
 
 
 class _AskedBefore:
@@ -140,13 +143,13 @@ def _falls(original: Code) -> Code:
 def _look_aheads_differ(original: Code) -> Code:
     """A second tick worker, deployed with another look-ahead, is invoked for every other tick."""
 
-    def tick(self: Deployment) -> None:
+    def tick(self: Deployment, share: Share | None) -> None:
         usual = self.options
         if minute_of(self.clock.now()) % 2:
             self.options = replace(usual, look_ahead_minutes=0)
         other = copy(self)
         self.options = usual
-        original(other)
+        original(other, share)
 
     return tick
 
@@ -240,6 +243,31 @@ def _first_page(original: Code) -> Code:
     return query
 
 
+def _given_away(original: Code) -> Code:
+    """Root._left_to_root, with the segments of those that it has invited recorded as dispatched."""
+
+    def left_to_root(self: Root, first: Any, order: Any, left: Any) -> Any:
+        rest = original(self, first, order, left)
+        ports = self._ports
+        for segment in order:
+            if segment not in self.own:
+                seen = ports.indexer.control(segment)
+                held = acquired(seen, "root", ports.clock.now(), 2)
+                if held is not None:
+                    ports.wheel.put_control(freed(with_minute_done(held, held.horizon)), over=seen)
+        return rest
+
+    return left_to_root
+
+
+def _shared(scenario: Scenario) -> Scenario:
+    """Ticks share every minute in which the first segment has anything to send."""
+    options = replace(
+        scenario.options, segments=3, tick_workers=2, share_seconds=1e-6, share_messages=1
+    )
+    return replace(scenario, options=options, most_latency_us=100_000)
+
+
 TICKS = (
     Mutant(
         "query_before_announcement",
@@ -330,6 +358,13 @@ TICKS = (
         ("I1",),
         "a tick that comes late or after missing ones serves its own minutes only",
         (Swap(lease, "acquired", _forgets_the_gap),),
+    ),
+    Mutant(
+        "given_away_counts_as_dispatched",
+        ("I1",),
+        "a root records the segments of the shares that it has invited as dispatched",
+        (Swap(Root, "_left_to_root", _given_away),),
+        reshape=both(small(12), scheduled("every 20s", overlap="allow"), _shared),
     ),
     Mutant(
         "drift",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from carillon.simulation.deployment import Options, Span
 from carillon.simulation.faults import Draws, Faults
-from tests.simulation.worlds.scenario_faults import faults_of
+from tests.simulation.worlds.scenario_faults import faults_of, with_faults_of_shares
 from tests.simulation.worlds.scenario_jobs import jobs_of
 from tests.simulation.worlds.scenario_notifications import NotificationPlan, notifications_of
 from tests.simulation.worlds.scenario_parts import JobPlan, Request, is_chunked, renamed_name
@@ -118,6 +118,9 @@ def scenario_of(seed: int) -> Scenario:
     if is_chunked(seed):
         minutes += 10  # until chunks begin
     profile, faults = faults_of(seed)
+    options = _options(seed)
+    if options.tick_workers > 1 and profile != "calm":
+        faults = with_faults_of_shares(seed, faults)
     jobs = jobs_of(seed, start, minutes)
     requests = requests_of(seed, start, minutes, jobs)
     return Scenario(
@@ -127,7 +130,7 @@ def scenario_of(seed: int) -> Scenario:
         minutes=minutes,
         jobs=jobs,
         requests=requests,
-        options=_options(seed),
+        options=options,
         faults=faults,
         most_latency_us=_latency_us(seed, profile),
         ticks_down=_spans(seed, "ticks down", (start, minutes), requests, 0.25, (120, 2400)),
@@ -155,7 +158,7 @@ _START = (
 
 def _options(seed: int) -> Options:
     draws = Draws(seed, "options")
-    return Options(
+    options = Options(
         segments=draws.choice((1, 1, 2, 3)),
         look_ahead_minutes=draws.choice((1, 2, 2, 3, 5)),
         function_timeout_seconds=20,
@@ -165,6 +168,19 @@ def _options(seed: int) -> Options:
         longest_delay_seconds=draws.choice((900, 900, 120, 60)),
         owner_concurrent_runs=draws.choice((0, 0, 0, 0, 0, 0, 3, 5)),
         chunks=is_chunked(seed),
+    )
+    return _with_shares(options, Draws(seed, "shares"))
+
+
+def _with_shares(options: Options, draws: Draws) -> Options:
+    """The same, in a fourth of the seeds with ticks that share their minutes, however little there
+    is to send."""
+    if draws.fraction() >= 0.25:
+        return options
+    segments = draws.choice((3, 3, 4, 6))
+    workers = 2 + draws.below(segments - 1)
+    return replace(
+        options, segments=segments, tick_workers=workers, share_seconds=1e-6, share_messages=1
     )
 
 

@@ -24,8 +24,15 @@ _MOST = Faults(
     tick_doubled=1.0,
     tick_late=0.8,
     tick_skewed=0.8,
+    share_missing=0.6,
+    share_doubled=1.0,
+    share_late=0.8,
 )
 """The most that one kind alone may strike: a run makes some ten calls."""
+
+OF_SHARES = (Fault.SHARE_MISSING, Fault.SHARE_DOUBLED, Fault.SHARE_LATE)
+_DRAWN = tuple(fault for fault in Fault if fault not in OF_SHARES)
+"""Shares are there in some worlds only, and so are their faults."""
 
 _STORMS: dict[str, tuple[Fault, ...]] = {
     "ticks": (
@@ -52,7 +59,7 @@ _STORMS: dict[str, tuple[Fault, ...]] = {
     ),
     "deaths": (Fault.DIES, Fault.PAUSED, Fault.DUPLICATED, Fault.LATE, Fault.THROTTLED_INVOCATION),
     "frozen ticks": (Fault.PAUSED, Fault.TICK_DOUBLED, Fault.TICK_LATE, Fault.SLOW),
-    "everything": tuple(Fault),
+    "everything": _DRAWN,
 }
 
 
@@ -63,14 +70,22 @@ def faults_of(seed: int) -> tuple[str, Faults]:
     if kind < 0.06:
         return "calm", Faults()
     if kind < 0.4:
-        fault = tuple(Fault)[seed % len(Fault)]
+        fault = _DRAWN[seed % len(_DRAWN)]
         return fault.value, _strengths((fault,), draws, 1.0)
     if kind < 0.5:
         # Two kinds that may have to do with each other.
-        pair = (draws.choice(tuple(Fault)), draws.choice(tuple(Fault)))
+        pair = (draws.choice(_DRAWN), draws.choice(_DRAWN))
         return " and ".join(fault.value for fault in pair), _strengths(pair, draws, 0.7)
     name = draws.choice((*_STORMS, "everything"))
     return f"storm of {name}", _strengths(_STORMS[name], draws, 0.4)
+
+
+def with_faults_of_shares(seed: int, faults: Faults) -> Faults:
+    """The same, and faults of the ticks that a root invites, each in half of the worlds."""
+    draws = Draws(seed, "faults of shares")
+    kinds = tuple(fault for fault in OF_SHARES if draws.fraction() < 0.5)
+    more = {fault.value: getattr(_MOST, fault.value) * draws.fraction() for fault in kinds}
+    return replace(faults, **more)
 
 
 def _strengths(kinds: tuple[Fault, ...], draws: Draws, share: float) -> Faults:

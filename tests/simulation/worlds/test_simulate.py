@@ -13,6 +13,7 @@ from carillon.stores.memory.runs import MemoryRunStore
 from tests.simulation.worlds.pool import results, simulated
 from tests.simulation.worlds.runner import run
 from tests.simulation.worlds.scenario import scenario_of
+from tests.simulation.worlds.scenario_faults import OF_SHARES
 from tests.simulation.worlds.shrinking import shrink
 
 _REPLAYED = (3, 10, 39)
@@ -37,9 +38,21 @@ def test_another_seed_is_another_world() -> None:
 
 def test_each_kind_of_fault_has_seeds_of_its_own_and_happens_in_storms() -> None:
     alone: Counter[str] = Counter(scenario_of(seed).profile for seed in range(300))
-    assert {fault.value for fault in Fault} <= alone.keys()
+    assert {fault.value for fault in Fault if fault not in OF_SHARES} <= alone.keys()
     assert sum(count for profile, count in alone.items() if "storm" in profile) > 100
     assert alone["calm"] > 5
+
+
+def test_a_fourth_of_the_seeds_have_ticks_that_share_their_minutes_and_each_fault_of_those() -> (
+    None
+):
+    scenarios = [scenario_of(seed) for seed in range(300)]
+    shared = [each for each in scenarios if each.options.tick_workers > 1]
+    assert 50 < len(shared) < 100
+    assert all(each.options.tick_workers <= each.options.segments for each in shared)
+    for fault in OF_SHARES:
+        assert 10 < sum(each.faults.of(fault) > 0 for each in shared) < len(shared)
+        assert not any(each.faults.of(fault) for each in scenarios if each not in shared)
 
 
 def test_what_is_left_out_changes_nothing_of_the_rest() -> None:

@@ -133,7 +133,7 @@ PLANTED: list[tuple[str, Mapping[str, Any], str, str]] = [
     ("dead-letter queue", changed("queues", 4, messages=3, oldest_seconds=90), "90 s", "log"),
     ("rule", changed("rules", 0, enabled=False), "no tick comes", "enable-rule"),
     ("rule", {"rules": ()}, "no tick comes", REVERT),
-    ("tick workers", changed("rules", 0, targets=0), "0 ticks", REVERT),
+    ("root tick", changed("rules", 0, targets=3), "3 ticks", REVERT),
     ("last tick", {"controls": {0: None, 1: None}}, "no tick has visited", "rule enabled"),
     ("last tick", {"controls": STOPPED}, "42 minutes ago", "rule enabled"),
     ("last tick", {"controls": AHEAD}, "28 minutes ahead", "clock"),

@@ -159,7 +159,7 @@ def test_segments_are_visited_side_by_side_and_fail_alone(world: World) -> None:
         world.tick_ports,
         clock=clock,
         wheel=Slow(world.wheel, 0.05, fails_in=2),
-        side_by_side=SideBySideThreads(16, "visit"),
+        side_by_side=SideBySideThreads(16),
     )
     began = monotonic()
     dispatcher = Dispatcher(ports, lease_owner="x" * 26, look_ahead_minutes=2)
@@ -173,7 +173,7 @@ def test_segments_are_visited_side_by_side_and_fail_alone(world: World) -> None:
 def test_the_threads_of_a_tick() -> None:
     """All calls are under way at one time; answers come in their order; what one raises is raised;
     more than there are threads take turns."""
-    together, threads = Barrier(4), SideBySideThreads(4, "visit")
+    together, threads = Barrier(4), SideBySideThreads(4)
 
     def meet(number: int) -> int:
         together.wait(10)

@@ -99,7 +99,7 @@ def test_a_scheduler_that_has_only_its_canary_is_idle(world: World) -> None:
     told = []
     for number in range(12):
         world.clock.set(NOON + timedelta(minutes=number))
-        change = change_of(world.tick(), range(2), 0, world.clock.now())
+        change = change_of(world.tick(), range(2), world.clock.now())
         told += [] if change is None else [(number, change.type.value)]
     assert told == [(0, "scheduler.idle")]
     assert world.queue.kept(), "it was sent all the same"

@@ -16,7 +16,8 @@ from carillon.errors import QueueUnavailableError
 from carillon.schedules import SlotKind
 from carillon.stores.segments import segments_in_use
 from carillon.tick.counting import SegmentOutcome
-from carillon.tick.dispatcher import Dispatcher, share_of
+from carillon.tick.dispatcher import Dispatcher
+from carillon.tick.segment_visit import Visit
 from tests.support.world import World
 from tests.unit.faults import dying, failing
 
@@ -194,16 +195,19 @@ def test_horizon_and_watermark_never_fall_with_a_shorter_look_ahead(world: World
     assert after.watermark >= before.watermark
 
 
-def test_a_worker_takes_over_segments_that_lag_but_leaves_others_alone() -> None:
+def test_a_tick_takes_over_what_nobody_holds_but_leaves_others_alone() -> None:
     world = World(START, segments=4)
     world.tick()
-    world.clock.advance(240)
+    world.clock.advance(60)
     deadline = world.clock.now() + timedelta(seconds=50)
-    first, second = (share_of(4, 2, worker) for worker in (0, 1))
-    assert [r.segment for r in world.dispatcher().tick(*first, deadline)][:4] == [0, 2, 1, 3]
-    assert {r.outcome for r in world.dispatcher().tick(*second, deadline)} == {
-        SegmentOutcome.CURRENT
-    }
+    held = world.dispatcher().begin(3, deadline)
+    reports = world.dispatcher().tick([0, 2], [3, 1], deadline)
+    assert [(each.segment, each.outcome) for each in reports] == [
+        (segment, SegmentOutcome.DISPATCHED) for segment in (0, 2, 1)
+    ]
+    assert world.dispatcher().tick((), [1, 2, 3], deadline) == []
+    assert isinstance(held, Visit)
+    assert held.run().outcome is SegmentOutcome.DISPATCHED
 
 
 def test_segments_only_grow(world: World) -> None:

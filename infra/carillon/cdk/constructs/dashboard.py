@@ -99,8 +99,10 @@ class Dashboard(Construct):
             own(Metric.CANARY_LAG, "executor", "Maximum"),
         ]
         sent = own(Metric.OCCURRENCES_SENT, "tick", "Sum")
+        # Only there where the tick may not invoke itself, or Lambda takes nothing.
+        uninvited = own(Metric.SHARES_UNINVITED, "tick", "Sum")
         return [
-            _graph("Ticks a minute", [ticks]),
+            _graph("Ticks a minute", [ticks, uninvited]),
             _graph("Behind, in seconds", lags),
             _graph("Occurrences sent a minute", [sent]),
         ]

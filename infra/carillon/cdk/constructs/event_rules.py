@@ -9,7 +9,6 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from carillon.cdk.constructs.helpers import acknowledge
-from carillon.cdk.options import Options
 from carillon.domain.events import JOB_EVENTS, SOURCE
 from carillon.errors import ConfigurationError
 
@@ -18,14 +17,13 @@ MAX_EVENT_AGE_SECONDS = 60
 
 
 class Clock(Construct):
-    """The rule with one target per tick worker."""
+    """The rule whose one target is the root of each minute's ticks."""
 
-    def __init__(
-        self, scope: Construct, construct_id: str, options: Options, tick: lambda_.Alias
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, tick: lambda_.Alias) -> None:
         super().__init__(scope, construct_id)
         # A failed tick is neither repeated nor kept: the next one knows from the watermark what is
-        # missing, and nobody could do anything with it.
+        # missing, and nobody could do anything with it. That is true of shares, too, which the root
+        # invokes by this alias.
         tick.configure_async_invoke(
             retry_attempts=0,
             max_event_age=Duration.seconds(MAX_EVENT_AGE_SECONDS),
@@ -41,15 +39,13 @@ class Clock(Construct):
         )
         acknowledge(tick, "Serverless-LambdaAsyncFailureDestination", reason)
         acknowledge(self.rule, "Serverless-EventBusDLQ", reason)
-        for worker in range(options.tick_workers):
-            self.rule.add_target(self._target(tick, worker))
-
-    def _target(self, tick: lambda_.Alias, worker: int) -> targets.LambdaFunction:
-        return targets.LambdaFunction(
-            tick,
-            event=events.RuleTargetInput.from_object({"worker": worker}),
-            retry_attempts=1,
-            max_event_age=Duration.seconds(MAX_EVENT_AGE_SECONDS),
+        self.rule.add_target(
+            targets.LambdaFunction(
+                tick,
+                event=events.RuleTargetInput.from_object({}),
+                retry_attempts=1,
+                max_event_age=Duration.seconds(MAX_EVENT_AGE_SECONDS),
+            )
         )
 
 

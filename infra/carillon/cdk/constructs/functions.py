@@ -23,6 +23,7 @@ from carillon.cdk.constructs.permissions import (
     allow_email,
     allow_secrets,
     allow_spans,
+    allow_to_invoke_itself,
 )
 from carillon.cdk.constructs.storage import Tables
 from carillon.cdk.options import Emulation, Options
@@ -165,10 +166,12 @@ class Functions(Construct):
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH, *QUERY)
         allow(tick, wheel, [self._tables.wheel.table_arn])
         allow(tick, SEND, self._lane_arns)
+        if self._options.tick_workers > 1:
+            allow_to_invoke_itself(tick, self.live(tick))
         return tick
 
     def _tick_concurrency(self) -> int | None:
-        """One for each worker, and two for ticks that last into the next minute."""
+        """One for each tick that may share a minute, and two for those that last into the next."""
         if not self._options.tick_reserved_concurrency:
             return None
         return self._options.tick_workers + 2

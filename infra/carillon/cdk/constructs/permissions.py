@@ -44,6 +44,20 @@ def allow_email(function: lambda_.Function, sender: str) -> None:
     _acknowledge_wildcard(function, "ses", "identity/*", reason)
 
 
+def allow_to_invoke_itself(function: lambda_.Function, alias: lambda_.Alias) -> None:
+    """Let a function invoke its own live version.
+
+    By a policy of its own: the function is made after the policy of its role, the alias after the
+    function, and this one after the alias.
+    """
+    statement = iam.PolicyStatement(
+        actions=["lambda:InvokeFunction"], resources=[alias.function_arn]
+    )
+    policy = iam.Policy(function, "InvokesItself", statements=[statement])
+    if function.role is not None:
+        policy.attach_to_role(function.role)
+
+
 def allow_parameters(function: lambda_.Function, path: str) -> None:
     """Let all parameters below `path` be read at once."""
     below = [f"parameter{path}", f"parameter{path}/*"]

@@ -1,6 +1,7 @@
 """The ARNs of what jobs call."""
 
 import re
+from fnmatch import fnmatchcase
 
 _ARN_FORMS = {
     "lambda": (
@@ -81,3 +82,20 @@ def every_revision(arn: str) -> str:
     """The ARN of a definition, with `:*` where it names no revision: the latest is meant then, and
     AWS asks for the permission of that one."""
     return arn if re.search(":[0-9]+$", arn) else f"{arn}:*"
+
+
+def covers(pattern: str, arn: str) -> bool:
+    """True if an ARN matches segment by segment, so that no wildcard reaches into the next.
+
+    IAM lets one reach further; what IAM alone would allow is refused here.
+    """
+    patterns, segments = _segments(pattern), _segments(arn)
+    return len(segments) == len(patterns) and all(
+        fnmatchcase(segment, each.replace("[", "[[]"))
+        for segment, each in zip(segments, patterns, strict=True)
+    )
+
+
+def _segments(arn: str) -> list[str]:
+    """arn, partition, service, region, account and resource, the last with all its colons."""
+    return arn.split(":", 5)
