@@ -47,7 +47,7 @@ class _OneJob:
 
     def scan(self, limit: int, cursor: str | None) -> Page[Job]:
         job = self._jobs.get(OWNER, JOB_ID)
-        return Page([] if job is None else [job], None)
+        return Page(() if job is None else (job,))
 
 
 def _spread(world: World) -> None:

@@ -18,6 +18,7 @@ from carillon.domain.operation import Operation, OperationKind
 from carillon.domain.run import DEAD_LETTER, Run, RunStatus
 from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
 from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
+from carillon.reindexing.spreading import Spread
 from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Draws
 from carillon.simulation.loop import Task
@@ -231,6 +232,8 @@ class Clients:
                 return lambda: settle(owner, kind, chosen(body), key)
             case "cancel_all":
                 return partial(self._cancel_newest, owner)
+            case "spread":
+                return partial(self._spread, int(body))
         raise ValueError(request.what)
 
     def _step_about(self, request: Request, run_id: str) -> Callable[[], Run]:
@@ -250,6 +253,16 @@ class Clients:
         if not page.items:
             raise NothingThereError("no operation to cancel")
         return self._api.operations.cancel(owner, page.items[0].operation_id)
+
+    def _spread(self, segments: int) -> None:
+        """Move all jobs, as the operator's command does."""
+        deployment = self._deployment
+        longest_seconds = deployment.options.longest_delay_seconds
+        ports, clock = deployment.stores.ports, deployment.clock
+        work = Spread(ports, clock, deployment.entropy, longest_seconds, segments)
+        work.run()
+        if work.done.left:
+            raise StoreUnavailableError(work.done.left[0])
 
     def _resume_unless_timed(self, owner: str, job_id: str) -> object:
         job = self._api.jobs.get(owner, job_id)

@@ -11,7 +11,7 @@ from tests.simulation.worlds.scenario_faults import faults_of
 from tests.simulation.worlds.scenario_jobs import jobs_of
 from tests.simulation.worlds.scenario_notifications import NotificationPlan, notifications_of
 from tests.simulation.worlds.scenario_parts import JobPlan, Request, renamed_name
-from tests.simulation.worlds.scenario_requests import calendar_body, requests_of
+from tests.simulation.worlds.scenario_requests import calendar_body, requests_of, spreads_of
 
 _OTHER_WORKER = "the other worker"
 
@@ -118,14 +118,16 @@ def scenario_of(seed: int) -> Scenario:
     profile, faults = faults_of(seed)
     jobs = jobs_of(seed, start, minutes)
     requests = requests_of(seed, start, minutes, jobs)
+    options = _options(seed)
+    spreads = spreads_of(seed, start, minutes, jobs, options.segments)
     return Scenario(
         seed=seed,
         profile=profile,
         start=start,
         minutes=minutes,
         jobs=jobs,
-        requests=requests,
-        options=_options(seed),
+        requests=(*requests, *spreads),
+        options=options,
         faults=faults,
         most_latency_us=_latency_us(seed, profile),
         ticks_down=_spans(seed, "ticks down", (start, minutes), requests, 0.25, (120, 2400)),
