@@ -12,7 +12,7 @@ from carillon.errors import QueueUnavailableError, StoreUnavailableError
 
 
 class Progress(Protocol):
-    """What is done so far; `left` are the reasons why something was left as it is."""
+    """The progress so far; `left` are the reasons why something was left as it is."""
 
     left: list[str]
 
