@@ -194,8 +194,7 @@ class Choices:
     segments: int = option(
         4,
         WholeNumber(1, 4096),
-        "a segment's minute no longer fits into a tick; it only grows, and jobs stay where they "
-        "were created",
+        "a segment's minute no longer fits into a tick; `carillon admin spread` then moves jobs",
     )
     tick_workers: int = option(
         1,

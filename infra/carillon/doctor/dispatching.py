@@ -80,7 +80,8 @@ def growth(seen: Snapshot) -> Iterator[Verdict]:
     met = 0 if wheel is None else wheel.items // 60
     text = f"about {met:,} entries a minute at most, for up to {workers} ticks"
     if met > _ENTRIES_A_MINUTE * workers:
-        advice = f"raise memory_mb of the tick, or tick_workers, and segments to {4 * workers + 4}"
+        segments = f"segments to {4 * workers + 4}, then carillon admin spread"
+        advice = f"raise memory_mb of the tick, or tick_workers, and {segments}"
         yield Verdict("growth", Level.ADVICE, text, advice)
     elif seen.settings.segments < workers:
         advice = f"deploy with segments={4 * workers}: a tick without one idles"

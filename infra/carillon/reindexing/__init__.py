@@ -1,1 +1,1 @@
-"""Puts jobs on the wheel anew: for operators whose wheel table was lost or restored."""
+"""Puts jobs on the wheel anew: where its table was lost or restored, or in other segments."""

@@ -1,7 +1,7 @@
 """Puts every active job on the wheel anew, segment by segment, as a tick that was away."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -12,12 +12,12 @@ from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, minute_end
 from carillon.domain.wheel.segment import RENEW_AFTER, Control, freed, renewed
 from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.reindexing.owed import Owed, Past, owed_to, owing, since_when, step_of
+from carillon.reindexing.scanning import PAGE, scanned
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.stores.cursors import pages
 from carillon.stores.ports import Stores
 
-_PAGE = 500
 BATCH = 100
 """Jobs whose entries are put under one lease: some 12,000 at most, which take seconds."""
 _ROUNDS = 8
@@ -32,14 +32,14 @@ class LeaseLostError(Exception):
 @dataclass(slots=True)
 class Done:
     """The progress so far. `since` is the end of the earliest minute, by segment, from which on
-    something is owed; `unreadable` are the reasons why a job or run was left as it is."""
+    something is owed; `left` are the reasons why a job or run was left as it is."""
 
     jobs: int = 0
     entries: int = 0
     runs: int = 0
     operations: int = 0
     since: dict[int, datetime] = field(default_factory=dict)
-    unreadable: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
 
 
 class Reindex:
@@ -79,7 +79,7 @@ class Reindex:
         """Do all of it; `on_progress` hears of each batch."""
         waiting: defaultdict[int, list[_JobKey]] = defaultdict(list)
         owners: set[str] = set()
-        for job in self._scanned():
+        for job in scanned(self._stores.jobs, self.done.left):
             owners.add(job.owner)
             if self._only not in (None, job.segment):
                 continue
@@ -92,11 +92,6 @@ class Reindex:
             on_progress(self.done)
         for owner in sorted(owners):
             self._operations(owner)
-
-    def _scanned(self) -> Iterator[Job]:
-        for page in pages(partial(self._stores.jobs.scan, _PAGE)):
-            self.done.unreadable += page.unreadable.values()
-            yield from page.items
 
     def _batch(self, segment: int, keys: list[_JobKey]) -> None:
         complete_until = minute_end(self._indexer.control(segment).complete_until)
@@ -119,7 +114,7 @@ class Reindex:
             use = job.spec.calendar
             calendar = None if use is None else self._stores.calendars.get(job.owner, use.name)
         except UnreadableRowError as error:
-            self.done.unreadable.append(str(error))
+            self.done.left.append(str(error))
             return None
         earliest = self._began_at - DATED_ENTRY_LIFETIME
         if self._since is None:
@@ -132,8 +127,8 @@ class Reindex:
     def _past(self, job: Job) -> Past:
         past = Past(job.generation.generation_id)
         read = partial(self._history.page, consistent=True)
-        for page in pages(partial(read, job.owner, job.job_id, _PAGE)):
-            self.done.unreadable += page.unreadable.values()
+        for page in pages(partial(read, job.owner, job.job_id, PAGE)):
+            self.done.left += page.unreadable.values()
             past.add(page.items)
         return past
 
@@ -178,7 +173,7 @@ class Reindex:
     def _operations(self, owner: str) -> None:
         """Order the steps of an owner's operations again: what orders them may wait on the wheel.
         One that was ordered twice is done once."""
-        for page in pages(partial(self._stores.operations.list, owner, _PAGE)):
+        for page in pages(partial(self._stores.operations.list, owner, PAGE)):
             orders = [step_of(operation) for operation in page.items if not operation.is_final]
             self._indexer.schedule_messages(orders)
             self.done.operations += len(orders)

@@ -271,15 +271,14 @@ class Job:
         )
 
     def replaced_by(self, job: "Job") -> "Job":
-        """`job` in place of this one of the same id, which may be a tombstone: in its segment, with
-        the next revision and what its generations still cover."""
+        """`job` in place of this one of the same id, which may be a tombstone: in its own segment,
+        with the next revision and what its generations still cover."""
         again = self.in_new_generation(job.generation, job.created_at)
         keys = (self.creation_key, *self.former_keys) if self.creation_key else self.former_keys
         return replace(
             job,
             former_keys=keys[:MOST_FORMER_KEYS],
             successors=self.successors,
-            segment=self.segment,
             revision=again.revision,
             generation=again.generation,
             previous=again.previous,
@@ -361,7 +360,7 @@ def fraction_of(job_id: str) -> float:
 
 
 def segment_of(job_id: str, segments: int) -> int:
-    """The segment a new job is put in; an existing job keeps the one in its row."""
+    """The segment a new job is put in. An existing one keeps that of its row until it is moved."""
     digest = hashlib.sha256(job_id.encode()).digest()
     return int.from_bytes(digest[:4], "big") % segments
 

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from carillon.clock import Clock
+from carillon.clock import Clock, id_created_at
 from carillon.domain.calendar import Calendar, Resolved, resolve, shifts_back
 from carillon.domain.chunks.message import Order
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.wheel.announced import announced_messages, begins_late
 from carillon.domain.wheel.entry import (
+    YOUNG_ENTRY,
     Entry,
     entries_of,
     entry_of_message,
@@ -31,6 +32,8 @@ from carillon.stores.ports import JobStore, LaneQueue, Stores, VersionedRows, Wh
 
 UNCOMMITTED_DELAY_SECONDS = 5
 """Messages sent before the job row is committed stay hidden at least this long."""
+_TIMELY = YOUNG_ENTRY / 2
+"""Until then a generation is to be committed: who meets its entries later may remove them."""
 
 
 class Indexer:
@@ -68,25 +71,18 @@ class Indexer:
         3. commit the row (absent if `revision` is None, else over that revision);
         4. send again, undelayed, what is due before the hidden messages appear.
 
-        Returns False if another writer won. What was written is orphaned; executors drop it by its
-        generation id.
+        Returns False if another writer won, or if this took too long. What was written is orphaned;
+        executors drop it by its generation id.
         """
-        now = self._clock.now()
-        resolved = self._resolved(job, now)
-        entries = [*entries_of(job, resolved.sent), *watch_entries_of(job)]
-        self._wheel.put_entries(entries)
-        horizon = self.control(job.segment).horizon
-        until = minute_end(horizon)
-        announced = announced_messages(job, resolved, until, now)
-        self._send(announced, at_least=UNCOMMITTED_DELAY_SECONDS)
-        for entry in entries:
-            if entry.slot.kind is SlotKind.DATED and entry.slot.number <= horizon:
-                # The tick may have passed a first link before it was put: never rely on its visit.
-                self._put_next_entry(entry, horizon)
+        announced = self._put(job)
+        if self._is_late(job):
+            return False
         if revision is None:
             committed = self._jobs.create(job)
         else:
             committed = self._jobs.replace(job, revision)
+        if committed and self._is_late(job):
+            announced = self._put(job)
         if committed:
             now = self._clock.now()
             self._send([m for m in announced if m.delay_seconds(now) < UNCOMMITTED_DELAY_SECONDS])
@@ -160,6 +156,25 @@ class Indexer:
             if self._wheel.put_control(first, over=None):
                 return first
         raise StoreUnavailableError(f"control item of segment {segment} neither read nor created")
+
+    def _put(self, job: Job) -> list[Message]:
+        """Put the entries of a job's generation, and send what is announced, hidden for a while."""
+        now = self._clock.now()
+        resolved = self._resolved(job, now)
+        entries = [*entries_of(job, resolved.sent), *watch_entries_of(job)]
+        self._wheel.put_entries(entries)
+        horizon = self.control(job.segment).horizon
+        announced = announced_messages(job, resolved, minute_end(horizon), now)
+        self._send(announced, at_least=UNCOMMITTED_DELAY_SECONDS)
+        for entry in entries:
+            if entry.slot.kind is SlotKind.DATED and entry.slot.number <= horizon:
+                # The tick may have passed a first link before it was put: never rely on its visit.
+                self._put_next_entry(entry, horizon)
+        return announced
+
+    def _is_late(self, job: Job) -> bool:
+        """True if this process has stood still for so long that the entries may be gone."""
+        return self._clock.now() - id_created_at(job.generation.generation_id) > _TIMELY
 
     def _remove(self, segment: int, ended: Sequence[Ended]) -> None:
         """Remove those that owe nothing any more, by a read that follows what has ended them."""

@@ -27,10 +27,10 @@ BEYOND_THE_HORIZON = timedelta(seconds=200)
 
 
 def run(
-    deployment: Deployment, *arguments: str, token: str = ""
+    deployment: Deployment, *arguments: str, token: str = "", **variables: str
 ) -> "subprocess.CompletedProcess[str]":
     """The installed command with AWS credentials, and as a user where there is a token."""
-    environment = aws_environment(deployment.endpoint_url, os.environ)
+    environment = aws_environment(deployment.endpoint_url, os.environ) | variables
     if token:
         environment |= {"CARILLON_API_URL": deployment.api_url, "CARILLON_TOKEN": token}
     return subprocess.run(
@@ -51,6 +51,23 @@ def empty_wheel(deployment: Deployment) -> int:
     for item in items:
         client.delete_item(TableName=table, Key=item)
     return len(items)
+
+
+def spread_to_one_segment_and_back(deployment: Deployment) -> None:
+    """As an operator who lowers `segments` and raises them again; ticks serve all meanwhile."""
+    function = deployment.client("lambda").get_function_configuration(
+        FunctionName=deployment.outputs["ApiFunction"]
+    )
+    variables = function["Environment"]["Variables"]
+    lowered = run(deployment, "admin", "spread", "--json", **variables | {"SEGMENTS": "1"})
+    assert lowered.returncode == 0, lowered.stderr
+    raised = run(deployment, "admin", "spread", "--json")
+    assert raised.returncode == 0, raised.stderr
+    there, back = json.loads(lowered.stdout)["moved"], json.loads(raised.stdout)["moved"]
+    assert there
+    assert [(each["from"], each["jobs"]) for each in there] == [
+        (each["to"], each["jobs"]) for each in back
+    ]
 
 
 def wait_for_the_next_tick() -> None:
@@ -80,6 +97,7 @@ def test_a_lost_wheel_is_filled_again_and_the_stack_holds_what_it_promises(
     assert json.loads(filled.stdout)["entries"] > 0
     again = run(deployment, "admin", "reindex")
     assert again.returncode == 0, again.stderr
+    spread_to_one_segment_and_back(deployment)
     wait_for_the_next_tick()
     token = owner.http.headers["authorization"].removeprefix("Bearer ")
     with one_of_each_type(deployment) as targets:

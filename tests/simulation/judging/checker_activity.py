@@ -96,6 +96,7 @@ def _misjudged(
     if not versions or not _is_there(versions):
         return
     unsure = {row.key.fire_at for row in last if (row.key.run_id, row.attempt) in lost}
+    unsure |= {row.key.fire_at for row in last if _is_covered(row, rows)}
     job = versions[-1].job
     for (fire_at, outcome), there in expected.items():
         # A day that is closed later moves occurrences to before the job: none is due there.
@@ -103,6 +104,16 @@ def _misjudged(
         if is_due and fire_at not in unsure and counts[fire_at, outcome] != there:
             text = f"{there} {outcome} at {fire_at}, {counts[fire_at, outcome]} are summed up"
             yield Violation("feed", job_id, text)
+
+
+def _is_covered(run: Run, rows: Sequence[Run]) -> bool:
+    """True if a catch-up of another generation covers it, too, which is all that the feed shows of
+    an ordinary success."""
+    return any(
+        row.covers_from is not None and row.covers_from <= run.key.fire_at <= row.key.fire_at
+        for row in rows
+        if row.key.kind is RunKind.MISSED
+    )
 
 
 def _last(rows: Sequence[Run]) -> Iterator[Run]:

@@ -129,10 +129,12 @@ def _paused_early(
 ) -> Iterator[Violation]:
     # A job that was paused under another name says why, too.
     inherited = versions[0].job.note if versions[0].job.renamed_from else ""
-    for version in versions:
+    for before, version in zip([None, *versions], versions, strict=False):
         job = version.job
         if job.state is not JobState.PAUSED or job.note in ("", inherited):
             continue
+        if before is not None and before.job.paused_at == job.paused_at:
+            continue  # it was changed, or moved, in its pause
         from_at, paused_at = job.generation.from_at, version.at
         count = sum(1 for at, success in ends if not success and from_at < at <= paused_at)
         if count < limit:

@@ -44,7 +44,7 @@ def ran_late(known: Known) -> Iterator[Violation]:
         if claim.after.generation_id != job.generation.generation_id or claim.at > first.begun_at:
             continue
         due_at = claim.after.effective_at or key.fire_at
-        if any(gap.segment == job.segment and gap.from_at <= claim.at for gap in evidence.gaps):
+        if any(gap.from_at <= claim.at for gap in known.gaps_of(job.job_id)):
             continue
         if bisect_left(evidence.faults, due_at) != bisect_right(evidence.faults, first.begun_at):
             continue

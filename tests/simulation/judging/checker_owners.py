@@ -124,7 +124,7 @@ def _late(known: Known, gap: Gap) -> Mapping[int, list[Run]]:
     late: defaultdict[int, list[Run]] = defaultdict(list)
     for job_id, versions in known.evidence.versions.items():
         job = versions[-1].job
-        if job.segment != gap.segment:
+        if {version.job.segment for version in versions} != {gap.segment}:
             continue
         for row in known.rows.get(job_id, ()):
             is_own = row.key.kind is RunKind.SCHEDULED and not row.key.redrive

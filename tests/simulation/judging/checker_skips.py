@@ -115,11 +115,12 @@ def _not_passed_over(known: Known, row: Run, job: Job, write: RunWrite) -> str |
     ]
     if not any(_skips(indexed.job) for indexed in covering):
         return "no generation of it skips what an outage passes over"
-    gaps = [gap for gap in known.evidence.gaps if gap.segment == job.segment]
+    gaps = known.gaps_of(job.job_id)
     has_passed = any(had_passed(indexed, key.fire_at) for indexed in covering)
     is_in_gap = has_passed or in_gap(gaps, row.effective_at or key.fire_at)
     if known.evidence.is_complete and not is_in_gap:
-        return f"it lay in no outage of segment {job.segment}"
+        segments = " or ".join(sorted({str(indexed.job.segment) for indexed in covering}))
+        return f"it lay in no outage of segment {segments}"
     return None
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from carillon.audit import known
-from carillon.audit.evidence import JobVersion
+from carillon.audit.evidence import Gap, JobVersion
 from carillon.audit.known import Indexed
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import FINAL, NO_RUNS, Run, RunKey, RunKind, RunStatus
@@ -89,6 +89,12 @@ class Known(known.Known):
 
     def _generations(self, versions: Sequence[JobVersion]) -> Sequence[Indexed]:
         return generations_of(versions, self.evidence.is_complete)
+
+    def gaps_of(self, job_id: str) -> list[Gap]:
+        """The backlogs of all segments that a job has been in."""
+        versions = self.evidence.versions.get(job_id, ())
+        segments = {version.job.segment for version in versions}
+        return [gap for gap in self.evidence.gaps if gap.segment in segments]
 
     def was_called(self, run_id: str) -> bool:
         return run_id in self.deliveries

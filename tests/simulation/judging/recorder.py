@@ -13,12 +13,11 @@ from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey, RunKind
 from carillon.domain.wheel.entry import minute_start
 from carillon.domain.wheel.segment import Backlog
-from carillon.errors import MalformedMessageError, StoreUnavailableError
+from carillon.errors import StoreUnavailableError
 from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Fault
 from carillon.simulation.loop import Task
 from carillon.simulation.targets import TargetCall
-from carillon.stores.memory.messaging import MemoryQueue, Received
 from tests.simulation.judging.activity import activity_of
 from tests.simulation.judging.chunks import SeenChunks, handler_of
 from tests.simulation.judging.deliveries import Delivered, Read, delivery_of
@@ -32,6 +31,7 @@ from tests.simulation.judging.evidence import (
     Told,
 )
 from tests.simulation.judging.notices import notices_of
+from tests.simulation.judging.queues import due, runs_in
 
 _LASTS = {
     Fault.PAUSED: timedelta(seconds=200),
@@ -133,7 +133,7 @@ class Recorder:
     def weigh(self) -> None:
         """See what is in the lanes now."""
         lanes = self._known_deployment().lanes
-        self._loads.append(Load(self._now(), len(lanes), len(set(_runs_in(lanes)))))
+        self._loads.append(Load(self._now(), len(lanes), len(set(runs_in(lanes)))))
 
     def evidence(self, until: datetime) -> Evidence:
         """All that was seen by now; everything that was due up to `until` is to have ended."""
@@ -364,9 +364,9 @@ class Recorder:
         for where in deployment.bad_entries:
             if _TRANSIENT not in where and PLANTED not in where:
                 yield f"bad entry {where}"
-        for kept in _due(deployment.dead_letter_queue, until):
+        for kept in due(deployment.dead_letter_queue, until):
             yield f"in the dead-letter queue: {kept.body}"
-        for kept in _due(deployment.lanes, until):
+        for kept in due(deployment.lanes, until):
             if kept.visible_at <= now:
                 yield f"visible since {kept.visible_at}, and nobody takes it: {kept.body}"
         for operation in self._operations.values():
@@ -387,28 +387,3 @@ def _is_caught_up(message: Message, now: datetime) -> bool:
 
 def _name_of(segment: int, backlog: Backlog) -> tuple[int, int, int, datetime]:
     return segment, backlog.announced, backlog.until, backlog.taken_up_at
-
-
-def _due(queue: MemoryQueue, until: datetime) -> Iterator[Received]:
-    """The messages that may start by `until`, and those that nobody can read."""
-    for kept in queue.kept():
-        try:
-            is_due = kept.order.starts_at <= until
-        except MalformedMessageError:
-            is_due = True
-        if is_due:
-            yield kept
-
-
-def _runs_in(queue: MemoryQueue) -> Iterator[tuple[str, str]]:
-    """What the messages are about, and under which generation: a request that is made again files
-    anew, and so sends anew. An unreadable one stands for itself."""
-    for kept in queue.kept():
-        try:
-            order = kept.order
-            if isinstance(order, Message):
-                yield order.key.run_id, order.generation_id
-            else:
-                yield order.key.name, ""
-        except MalformedMessageError:
-            yield str(kept.receipt), ""

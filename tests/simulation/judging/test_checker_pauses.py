@@ -1,4 +1,4 @@
-"""What the checker says of pauses that are to end by themselves."""
+"""What the checker says of pauses: those that are to end by themselves, and what is done in one."""
 
 from dataclasses import replace
 
@@ -63,3 +63,16 @@ def test_after_its_end_nothing_is_recorded_as_paused() -> None:
     row = book.claimed(key_of(110), after(110))
     book.finished(row, after(110.2), row.status.SKIPPED, reason="paused")
     only(book.evidence(115), "skip", "was to be resumed at")
+
+
+def test_a_change_of_a_paused_job_is_no_other_pause() -> None:
+    """Seed 71000058: what was redriven meanwhile had succeeded."""
+    book = Book(pause_after_failures=2)
+    book.died(key_of(10))
+    book.died(key_of(20))
+    row = book.job.paused(after(20.5), "paused since 2 runs in a row failed")
+    book.becomes(20.5, row)
+    book.ran(replace(key_of(20), redrive=1), 23)
+    book.died(replace(key_of(10), redrive=1), 24)
+    book.becomes(25, replace(row, revision=row.revision + 1))
+    assert "failures" not in dict(found(book.evidence(35)))

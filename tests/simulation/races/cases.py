@@ -32,6 +32,7 @@ from tests.simulation.races.kit import (
     tick,
 )
 from tests.simulation.races.pauses import PAUSES
+from tests.simulation.races.spreading import SPREADS
 from tests.simulation.races.stopping import STOPS
 from tests.simulation.races.successors import (
     change_against_change,
@@ -394,6 +395,7 @@ RACES = (
     ),
     Race("chain's next link", chain_link, "link_after_watermark", 1000, losses=0),
     *PAUSES,
+    *SPREADS,
     *STOPS,
     *COMPLETION_RACES,
 )

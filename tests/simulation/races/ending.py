@@ -98,12 +98,11 @@ def _is_report(old: Run, new: Run) -> bool:
 
 
 def _wrong_control(call: Call, before: Content, after: Content) -> str | None:
-    _, over = call.args if len(call.args) == 2 else (call.args[0], call.kwargs["over"])
+    asked, over = call.args if len(call.args) == 2 else (call.args[0], call.kwargs["over"])
     if before == after:
         return None
-    old: Control | None = next(iter(before[1] if before else ()), None)
-    new: Control = after[1][0]
-    if old is None:
+    old, new = _control(before, asked.segment), _control(after, asked.segment)
+    if old is None or new is None:
         return None
     if over is None or (old.token, old.lease_owner) != (over.token, over.lease_owner):
         return "I4: the control item is written under a stale token"
@@ -112,6 +111,11 @@ def _wrong_control(call: Call, before: Content, after: Content) -> str | None:
     if new.complete_until < old.complete_until:
         return "I1: the watermark falls"
     return None
+
+
+def _control(content: Content, segment: int) -> Control | None:
+    controls = content[1] if content else ()
+    return next((control for control in controls if control.segment == segment), None)
 
 
 def _wrong_delivery(calls: Content) -> str | None:
@@ -275,14 +279,16 @@ def _owed(job: Job, ending: Ending) -> Iterator[datetime]:
 def _judge_entries(job: Job, ending: Ending) -> Iterator[str]:
     """The standing entries of the generation that counts are there, or the next link of its
     chain."""
-    entries, controls = ending.contents["wheel"]
-    own = {entry.slot for entry in entries if entry.generation_id == job.generation.generation_id}
+    entries, _ = ending.contents["wheel"]
+    in_force = job.generation.generation_id, job.segment
+    own = {entry.slot for entry in entries if (entry.generation_id, entry.segment) == in_force}
     wanted = {entry.slot for entry in entries_of(job)}
     if all(slot.kind is not SlotKind.DATED for slot in wanted):
         if not wanted <= own:
             yield "I1: an entry of an active job is missing"
         return
-    watermark = controls[0].watermark
+    control = _control(ending.contents["wheel"], job.segment)
+    watermark = 0 if control is None else control.watermark
     following = job.schedule.next(ending.until)
     is_due_later = following is not None and minute_of(following) > watermark
     if is_due_later and not any(slot.number > watermark for slot in own):

@@ -154,8 +154,8 @@ def doubled(contents: Contents) -> Contents:
     return contents | {"queue": tuple(twice)}
 
 
-def tick(name: str = "tick") -> Actor:
-    """One invocation of the tick."""
+def tick(name: str = "tick", segment: int = 0) -> Actor:
+    """One invocation of the tick, which visits one segment."""
 
     def act(world: World) -> None:
         now = world.now()
@@ -163,7 +163,7 @@ def tick(name: str = "tick") -> Actor:
         ports = world.deployment.tick_ports
         look_ahead = world.deployment.options.look_ahead_minutes
         dispatcher = Dispatcher(ports, lease_owner=owner, look_ahead_minutes=look_ahead)
-        dispatcher.tick(range(1), (), now + timedelta(seconds=_TICK_SECONDS))
+        dispatcher.tick([segment], (), now + timedelta(seconds=_TICK_SECONDS))
 
     return Actor(name, act)
 

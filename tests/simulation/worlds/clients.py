@@ -18,6 +18,7 @@ from carillon.domain.operation import Operation, OperationKind
 from carillon.domain.run import DEAD_LETTER, Run, RunStatus
 from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
 from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
+from carillon.reindexing.spreading import Spread
 from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Draws
 from carillon.simulation.loop import Task
@@ -42,6 +43,8 @@ _LOOKED_AT = 100
 """Rows of a job that are looked through for one that is there already."""
 _LATER_US = (0, 1_000, 50_000, 1_000_000, 20_000_000)
 """How long after a run is there it is asked about at most."""
+_SKEW_US = 90_000_000
+"""The clock of an operator's machine may be wrong by so much, as that of a tick may."""
 _STOPPED_AFTER_SECONDS = (1.95, 2.0, 2.05, 2.5, 3.9, 4.1, 7.0, 12.0)
 """How long after the claim of a run it is stopped, if it is still under way."""
 
@@ -165,8 +168,15 @@ class Clients:
         name = request.name if number == 0 else f"{request.name} #{number}"
         self.sent += 1
         begin, step = at or sent.requested_at, partial(_answered, sent.step)
-        task = self._deployment.invoke(name, step, at=begin, seconds=API_SECONDS)
+        skew_us = self._skew_us(request)
+        task = self._deployment.invoke(name, step, at=begin, seconds=API_SECONDS, skew_us=skew_us)
         task.on_end = partial(self._ended, sent, task)
+
+    def _skew_us(self, request: Request) -> int:
+        if request.what != "spread":
+            return 0
+        draws = Draws(self._scenario.seed, f"clock of {request.name}")
+        return draws.choice((0, int(draws.between(-_SKEW_US, _SKEW_US))))
 
     def _ended(self, sent: _Sent, task: Task) -> None:
         loop, request = self._deployment.loop, sent.request
@@ -231,6 +241,8 @@ class Clients:
                 return lambda: settle(owner, kind, chosen(body), key)
             case "cancel_all":
                 return partial(self._cancel_newest, owner)
+            case "spread":
+                return partial(self._spread, int(body))
         raise ValueError(request.what)
 
     def _step_about(self, request: Request, run_id: str) -> Callable[[], Run]:
@@ -250,6 +262,16 @@ class Clients:
         if not page.items:
             raise NothingThereError("no operation to cancel")
         return self._api.operations.cancel(owner, page.items[0].operation_id)
+
+    def _spread(self, segments: int) -> None:
+        """Move all jobs, as the operator's command does."""
+        deployment = self._deployment
+        longest_seconds = deployment.options.longest_delay_seconds
+        ports, clock = deployment.stores.ports, deployment.clock
+        work = Spread(ports, clock, deployment.entropy, longest_seconds, segments)
+        work.run()
+        if work.done.left:
+            raise StoreUnavailableError(work.done.left[0])
 
     def _resume_unless_timed(self, owner: str, job_id: str) -> object:
         job = self._api.jobs.get(owner, job_id)

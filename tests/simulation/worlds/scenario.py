@@ -11,7 +11,7 @@ from tests.simulation.worlds.scenario_faults import faults_of, with_faults_of_sh
 from tests.simulation.worlds.scenario_jobs import jobs_of
 from tests.simulation.worlds.scenario_notifications import NotificationPlan, notifications_of
 from tests.simulation.worlds.scenario_parts import JobPlan, Request, is_chunked, renamed_name
-from tests.simulation.worlds.scenario_requests import calendar_body, requests_of
+from tests.simulation.worlds.scenario_requests import calendar_body, requests_of, spreads_of
 
 _OTHER_WORKER = "the other worker"
 
@@ -123,13 +123,14 @@ def scenario_of(seed: int) -> Scenario:
         faults = with_faults_of_shares(seed, faults)
     jobs = jobs_of(seed, start, minutes)
     requests = requests_of(seed, start, minutes, jobs)
+    spreads = spreads_of(seed, start, minutes, jobs, options.segments)
     return Scenario(
         seed=seed,
         profile=profile,
         start=start,
         minutes=minutes,
         jobs=jobs,
-        requests=requests,
+        requests=(*requests, *spreads),
         options=options,
         faults=faults,
         most_latency_us=_latency_us(seed, profile),

@@ -62,6 +62,19 @@ def requests_of(
     return tuple(replace(each, after_us=min(each.after_us, last_us)) for each in found)
 
 
+def spreads_of(
+    seed: int, start: datetime, minutes: int, jobs: Sequence[JobPlan], segments: int
+) -> Iterator[Request]:
+    """An operator spreads the jobs over fewer segments, or over all again; often where an owner
+    asks for something, and until it is done."""
+    draws = Draws(seed, "spreads")
+    for n in range(draws.choice((0, 1, 2, 3)) if segments > 1 else 0):
+        over = segments if n and draws.fraction() < 0.5 else 1 + draws.below(segments - 1)
+        hot_us = _hot_us(Draws(seed, "hot", draws.below(3)), start, minutes)
+        at_us = draws.choice((hot_us, draws.below(minutes * 60 * _SECOND_US)))
+        yield Request(f"spread {n}", "spread", jobs[0].name, at_us, body=str(over), repeats=3)
+
+
 def calendar_body(draws: Draws, start: datetime) -> str:
     """Closed days, some of them today; as PUT /calendars takes them."""
     days = [start.date() + timedelta(days=draws.below(4) - 1) for _ in range(draws.below(3))]

@@ -115,7 +115,7 @@ RECORDS: dict[str, Case] = {
 }  # fmt: skip
 ELSEWHERE = {
     "admin add-user", "admin audit", "admin mend-segment", "admin reindex", "admin release",
-    "admin smoke", "apply", "completion", "console", "diff", "doctor", "export",
+    "admin smoke", "admin spread", "apply", "completion", "console", "diff", "doctor", "export",
     "import apscheduler", "import celery", "import crontab", "import eventbridge", "import k8s",
     "jobs import", "login", "logout", "notifications put", "open", "preview", "simulate", "whoami",
 }  # fmt: skip

@@ -31,6 +31,7 @@ BARS = {
     "jobs pause --all": "paused 1 jobs so far",
     "admin audit": "comparing",
     "admin reindex": "reading jobs",
+    "admin spread": "reading jobs",
     "admin smoke": "1 of 1 checks",
 }
 

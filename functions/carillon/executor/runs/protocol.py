@@ -244,9 +244,9 @@ class RunProtocol:
         """
         own = starting.adopted(context.job, context.message)
         if own is not None:
-            claim = replace(claim, run=running.adopted(claim.run, own))
-            if not self._ports.runs.finish(claim.run):
+            if not self._ports.runs.finish(running.being_adopted(claim.run, own)):
                 return None
+            claim = replace(claim, run=running.adopted(claim.run, own))
         run, message = claim.run, own or context.message
         context = replace(context, message=message, job=self.slow_lane.by_host(context.job))
         limit_seconds = context.job.time_limit_seconds(self._ports.longest_timeout_seconds)

@@ -257,6 +257,13 @@ def adopted(run: Run, own: Message) -> Run:
     return replace(run, generation_id=own.generation_id, other_generations=others)
 
 
+def being_adopted(run: Run, own: Message) -> Run:
+    """The same while its executor is at it (for `finish`): if that dies, its message comes again
+    to its row."""
+    others = _other_generations(run, own)
+    return replace(run, generation_id=own.generation_id, other_generations=others)
+
+
 def was_made_by(over: Run, message: Message) -> bool:
     """True if the row that was claimed over is there for the sake of this message alone: an earlier
     claim for it ended without a record, or a policy kept it waiting, and no other generation has

@@ -10,6 +10,7 @@ from carillon.cli.commands.admin.audit import audit
 from carillon.cli.commands.admin.reindex import reindex
 from carillon.cli.commands.admin.release import release
 from carillon.cli.commands.admin.smoke import smoke
+from carillon.cli.commands.admin.spread import spread
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment, require_segment
 from carillon.cli.commands.admin.users import add_user
 from carillon.cli.exits import CliError, ExitCode
@@ -54,6 +55,7 @@ admin.command(name="add-user")(add_user)
 admin.command(name="reindex")(reindex)
 admin.command(name="release")(release)
 admin.command(name="smoke")(smoke)
+admin.command(name="spread")(spread)
 
 
 def mend(wheel: "WheelStore", segment: int, now: "Callable[[], datetime]") -> dict[str, Any]:

@@ -6,12 +6,11 @@ from zoneinfo import ZoneInfo
 
 import typer
 
+from carillon.cli.commands.admin.all_jobs import work_off
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment, require_segment
-from carillon.cli.display.progress import progress_bar
-from carillon.cli.exits import CliError, ExitCode
+from carillon.cli.exits import CliError
 from carillon.cli.instants import parse_instant, utc_text
-from carillon.cli.output import write_done, write_error
-from carillon.errors import InvalidFieldError, QueueUnavailableError, StoreUnavailableError
+from carillon.errors import InvalidFieldError
 
 if TYPE_CHECKING:
     from carillon.reindexing.reindexing import Done
@@ -48,21 +47,10 @@ def reindex(
     clock = SystemClock()
     since_at = _checked(since, clock.now())
     longest = settings.longest_delay_seconds
+    if segment is not None:
+        require_segment(settings, stores, segment)
     work = Reindex(stores, clock, SystemEntropy(), longest, since_at, segment)
-    try:
-        if segment is not None:
-            require_segment(settings, stores, segment)
-        with progress_bar() as show:
-            show("reading jobs")
-            work.run(lambda done: show(_text(done)))
-    except (StoreUnavailableError, QueueUnavailableError) as error:
-        detail = f"{error}; so far {_text(work.done)}: repeat it"
-        raise CliError.local(ExitCode.UNREACHABLE, "Not done to the end", detail) from error
-    write_done(_text(work.done), _told(work.done), options.is_json)
-    for reason in work.done.unreadable:
-        write_error(f"left as it is: {reason}")
-    if work.done.unreadable:
-        raise typer.Exit(ExitCode.UNEXPECTED)
+    work_off(work, _lines, _told, as_json=options.is_json)
 
 
 def _checked(since: str | None, now: datetime) -> datetime | None:
@@ -77,13 +65,13 @@ def _checked(since: str | None, now: datetime) -> datetime | None:
     return at
 
 
-def _text(done: "Done") -> str:
+def _lines(done: "Done") -> list[str]:
     since = min(done.since.values(), default=None)
     owed = "" if since is None else f"; ticks go on from {utc_text(since)}"
-    return (
+    return [
         f"{done.jobs:,} jobs read, {done.entries:,} entries put, {done.runs:,} messages of"
         f" runs and {done.operations:,} of operations ordered again{owed}"
-    )
+    ]
 
 
 def _told(done: "Done") -> dict[str, Any]:
@@ -93,5 +81,5 @@ def _told(done: "Done") -> dict[str, Any]:
         "runs": done.runs,
         "operations": done.operations,
         "since": {str(segment): utc_text(at) for segment, at in sorted(done.since.items())},
-        "unreadable": done.unreadable,
+        "unreadable": done.left,
     }

@@ -9,6 +9,7 @@ import typer
 
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.session import OutputOptions
+from carillon.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     from carillon.settings import Settings
@@ -58,10 +59,13 @@ def open_deployment(options: AdminOptions) -> "tuple[Settings, Stores]":
 
 
 def require_segment(settings: "Settings", stores: "Stores", segment: int) -> None:
-    """Raises CliError for a segment that is not in use, and StoreUnavailableError."""
+    """Raises CliError for a segment that is not in use, or where that cannot be read."""
     from carillon.stores.segments import segments_in_use
 
-    count = segments_in_use(stores.wheel, settings.segments)
+    try:
+        count = segments_in_use(stores.wheel, settings.segments)
+    except StoreUnavailableError as error:
+        raise CliError.local(ExitCode.UNREACHABLE, "Nothing done", str(error)) from error
     if segment >= count:
         detail = f"the deployment has segments 0 to {count - 1}"
         raise CliError.local(ExitCode.NOT_FOUND, f"No segment {segment}", detail)

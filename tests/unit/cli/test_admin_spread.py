@@ -1,0 +1,58 @@
+"""`carillon admin spread` on moto: what it says, and that the audit finds all where it is to be."""
+
+import json
+
+import pytest
+
+from carillon.settings import Settings
+from tests.unit.audit.planting import an_hour
+from tests.unit.cli.conftest import Run
+from tests.unit.cli.test_admin import deployment
+from tests.unit.cli.test_admin_audit import SPAN, copied, later
+
+__all__ = ["deployment", "later"]
+
+
+@pytest.fixture
+def raised(deployment: Settings, later: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables of an hour with one segment, of which there are sixteen now."""
+    monkeypatch.setenv("SEGMENTS", "16")
+    copied(an_hour(), deployment)
+
+
+def test_jobs_are_moved_once_and_the_audit_finds_them(run: Run, raised: None) -> None:
+    rehearsed = run("admin", "spread", "--dry-run", "--json")
+    assert rehearsed.exit_code == 0, rehearsed.output
+    planned = json.loads(rehearsed.stdout)
+    told = run("admin", "spread", "--json")
+    assert told.exit_code == 0, told.output
+    answer = json.loads(told.stdout)
+    assert answer == planned | {"dry_run": False}
+    assert answer["jobs"] == 7
+    assert answer["left"] == []
+    assert {move["from"] for move in answer["moved"]} == {0}
+    assert sum(move["jobs"] for move in answer["moved"]) > 3
+    audited = run("admin", "audit", *SPAN)
+    assert "indexed nowhere" not in audited.stdout, audited.stdout
+    again = run("admin", "spread")
+    assert again.exit_code == 0, again.output
+    assert again.stdout == "7 jobs read, 0 moved\n"
+
+
+def test_it_says_from_where_to_where(run: Run, raised: None) -> None:
+    told = run("admin", "spread", "--dry-run")
+    first, *moves = told.stdout.splitlines()
+    assert first.startswith("7 jobs read, ")
+    assert first.endswith(" to be moved")
+    assert len(moves) > 1
+    assert all(move.startswith("from segment 0 to ") for move in moves), moves
+
+
+def test_what_cannot_be_reached_is_to_be_repeated(
+    run: Run, raised: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WHEEL_TABLE", "none")
+    told = run("admin", "spread")
+    assert told.exit_code == 7
+    assert "so far " in told.stderr
+    assert ": repeat it" in told.stderr
