@@ -142,8 +142,10 @@ def _not_superseded(known: Known, row: Run, job: Job, write: RunWrite) -> str | 
         return f"it was {write.at - due_at} late, with {grace} of grace"
     named = (row.note or "").split(" ")[0]
     latest = known.run_ids.get(named)
-    if latest is None and job.is_chunked(due_at):  # another stands for that, too
-        latest = RunKey.from_run_id(key.owner, named)
+    if latest is None and named.startswith(f"{key.job_id}_"):
+        unknown = RunKey.from_run_id(key.owner, named)
+        # One that may go in a chunk is not claimed, and another may stand for it, too.
+        latest = unknown if job.is_chunked(unknown.fire_at + (due_at - key.fire_at)) else None
     if latest is None or not key.fire_at < latest.fire_at <= write.at - (due_at - key.fire_at):
         return f"{row.note!r} names no later occurrence that was due"
     if job.is_chunked(latest.fire_at + (due_at - key.fire_at)):
