@@ -164,7 +164,9 @@ class ChunkProtocol:
             if single.key in done:
                 continue
             if end is not None and end.outcome is Outcome.DIED:
-                self._ports.runs.claim(dead_attempt(chunk, single, self._ports.clock.now()), None)
+                others = message.other_generations(member)
+                died = dead_attempt(chunk, single, others, self._ports.clock.now())
+                self._ports.runs.claim(died, None)
             alone.append(single)
         reports = send_alone(self._ports, alone)
         reports += [

@@ -169,9 +169,13 @@ def success_of(chunk: Chunk, message: Message, end: Ended) -> Run:
     )
 
 
-def dead_attempt(chunk: Chunk, message: Message, now: datetime) -> Run:
+def dead_attempt(chunk: Chunk, message: Message, others: tuple[str, ...], now: datetime) -> Run:
     """The row of an occurrence whose executor has died in its chunk, as that would have left it:
-    whoever handles its message takes over, and counts the attempt."""
-    return replace(
-        run_under(chunk, message), updated_at=now, lease_until=min(now, chunk.lease_until)
-    )
+    whoever handles its message takes over, and counts the attempt.
+
+    `others` are the generations under which the chunk has the occurrence, too: that of the message
+    may represent nothing, and leaves the row to them then.
+    """
+    lease_until = min(now, chunk.lease_until)
+    row = run_under(chunk, message)
+    return replace(row, updated_at=now, lease_until=lease_until, other_generations=others)

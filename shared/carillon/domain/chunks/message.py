@@ -76,6 +76,11 @@ class ChunkMessage:
         """Seconds until it may start, as far as a queue can delay."""
         return max(0.0, min(LONGEST_DELAY_SECONDS, (self.starts_at - now).total_seconds()))
 
+    def other_generations(self, member: Member) -> tuple[str, ...]:
+        """The other generations under which it has the job of a member."""
+        of_job = (each.generation_id for each in self.members if each.job_id == member.job_id)
+        return tuple(sorted(set(of_job) - {member.generation_id}))
+
     def alone(self, member: Member) -> Message:
         """The message for one of its occurrences."""
         due_at = self.key.due_at
