@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from carillon.audit.evidence import JobVersion, Violation
+from carillon.domain.job import JobState
 from carillon.domain.run import NO_RUNS, Run, RunKind, RunStatus
 from tests.simulation.judging.known import Known
 
@@ -32,7 +33,7 @@ def in_the_feed(known: Known) -> Iterator[Violation]:
                 is_lost = attempt in known.evidence.activity_lost
                 # The executor that tells of it may have yet to come.
                 told_by = max(row.key.fire_at, row.updated_at + TOLD_WITHIN)
-                is_lost = is_lost or told_by > known.evidence.until
+                is_lost = is_lost or told_by > known.evidence.until or _is_untold(known, row)
                 if _deviates(row, attempt, status) and not is_lost and attempt not in shown:
                     text = f"attempt {attempt[1]} of {attempt[0]} is {status}, and not in the feed"
                     yield Violation("feed", row.key.job_id, text, row.key.fire_at)
@@ -40,6 +41,13 @@ def in_the_feed(known: Known) -> Iterator[Violation]:
         if wanted.get(each) is not status and each not in known.evidence.activity_lost:
             text = f"the feed has {each} as {status}, its row as {wanted.get(each)}"
             yield Violation("feed", each[0].partition("_")[0], text)
+
+
+def _is_untold(known: Known, row: Run) -> bool:
+    """True if the check of a run has put its row and died, and its job was deleted then."""
+    versions = known.evidence.versions.get(row.key.job_id, ())
+    is_gone = bool(versions) and versions[-1].job.state is JobState.DELETED
+    return row.key.kind is RunKind.WATCH and is_gone
 
 
 def _ends_of(row: Run) -> Iterator[tuple[_Attempt, RunStatus]]:

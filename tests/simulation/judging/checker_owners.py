@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from carillon.audit.evidence import Gap, Violation
 from carillon.audit.outcomes import in_gap
+from carillon.clock import ceil_second
 from carillon.domain.job import Lane
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.pace import bucket_of
@@ -103,7 +104,7 @@ def shared_out(known: Known) -> Iterator[Violation]:
                 counts[bucket_of(owner)] += count
         for bucket, rows in _late(known, gap).items():
             places = 1 + sum(min(count, counts[bucket]) for count in counts.values())
-            allowed = gap.cleared_at + places * spacing + lag_of(terms)
+            allowed = ceil_second(gap.cleared_at + places * spacing) + lag_of(terms)
             for row in rows:
                 deliveries = known.deliveries.get(row.key.run_id)
                 if not deliveries or may_wait(known, row.key.job_id):
