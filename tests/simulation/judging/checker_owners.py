@@ -127,6 +127,8 @@ def _late(known: Known, gap: Gap) -> Mapping[int, list[Run]]:
         job = versions[-1].job
         if {version.job.segment for version in versions} != {gap.segment}:
             continue
+        if len({version.job.generation.generation_id for version in versions}) > 1:
+            continue  # where messages of two generations meet, one waits for the other
         for row in known.rows.get(job_id, ()):
             is_own = row.key.kind is RunKind.SCHEDULED and not row.key.redrive
             if is_own and in_gap([gap], row.effective_at or row.key.fire_at):
