@@ -203,7 +203,9 @@ class Choices:
         "seconds for; no more than there are `segments`",
     )
     chunks: bool = option(
-        False, switch, "off: each occurrence goes alone, and its row is all that is written of it"
+        False,
+        switch,
+        "many jobs fire in the same seconds: one claim and one finish for about 24 runs",
     )
     look_ahead_minutes: int = option(
         2,
