@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -19,7 +19,7 @@ from carillon.errors import MalformedMessageError
 from carillon.executor.targets import Call, Failure, Success
 from carillon.schedules import SlotKind
 from carillon.schedules.base import EPOCH
-from carillon.simulation.deployment import Deployment, Options
+from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Chaos, Draws, Fault, Strike, Struck
 from carillon.simulation.loop import Loop, RunawayError
 from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
@@ -91,14 +91,14 @@ def run(
     """Simulate it. Of its faults `only` these happen; parts of it can be left out by name
     (`Scenario.parts`). `trace` gets each line of what happens.
     """
-    with chunk_sizes_of(scenario.options):
+    with chunk_sizes(is_small=scenario.options.chunks or scenario.switched_at is not None):
         return _run(scenario.without(leave_out), only, trace)
 
 
 @contextmanager
-def chunk_sizes_of(options: Options) -> Iterator[None]:
+def chunk_sizes(*, is_small: bool) -> Iterator[None]:
     """Worlds last for minutes and have few jobs: their chunks are small, and begin soon."""
-    if not options.chunks:
+    if not is_small:
         yield
         return
     sizes = {"SETTLED_AFTER": timedelta(minutes=10), "FEWEST": 1, "MEAN_SIZE": 2, "MOST_IN_ONE": 3}
@@ -137,6 +137,8 @@ def _run(scenario: Scenario, only: frozenset[Strike] | None, trace: Trace | None
     deployment.start()
     if scenario.other_look_ahead_minutes:
         _start_other_worker(deployment, scenario.other_look_ahead_minutes)
+    if scenario.switched_at is not None:
+        _switch_chunks(deployment, scenario.switched_at)
     _expire_each_minute(deployment)
     _weigh_each_minute(deployment, recorder)
     try:
@@ -177,6 +179,16 @@ def _start_other_worker(deployment: Deployment, look_ahead_minutes: int) -> None
         deployment.invoke(name, tick, at=loop.instant(loop.us + late_us), freezes=True)
 
     loop.later(-(-loop.us // _MINUTE_US) * _MINUTE_US, minute)
+
+
+def _switch_chunks(deployment: Deployment, at: datetime) -> None:
+    """Have ticks that begin from then on plan chunks, or none any more."""
+
+    def switch() -> None:
+        ports = deployment.tick_ports
+        deployment.tick_ports = replace(ports, chunked=not ports.chunked)
+
+    deployment.loop.later(_us_of(at), switch)
 
 
 _FILED_MINUTES = 120

@@ -21,7 +21,8 @@ class Scenario:
     """The world of a seed: `minutes` of faults from `start` on, then calm, in which everything must
     come to its end within `settle_minutes`.
 
-    `calendar` is the JSON text of the closed days that are there at the start. With
+    From `switched_at` on a new deployment has chunks if the one before had none, and the other way
+    round. `calendar` is the JSON text of the closed days that are there at the start. With
     `other_look_ahead_minutes` there is a second worker of ticks, whose look-ahead that is.
     """
 
@@ -40,6 +41,7 @@ class Scenario:
     other_look_ahead_minutes: int = 0
     settle_minutes: int = 150
     notifications: tuple[NotificationPlan, ...] = ()
+    switched_at: datetime | None = None
 
     @property
     def until(self) -> datetime:
@@ -139,7 +141,17 @@ def scenario_of(seed: int) -> Scenario:
         other_look_ahead_minutes=Draws(seed, "other worker").choice((0, 0, 0, 0, 0, 0, 1, 2, 5)),
         calendar=calendar_body(Draws(seed, "calendar"), start),
         notifications=notifications_of(seed, jobs),
+        switched_at=_switched_at(seed, start, minutes),
     )
+
+
+def _switched_at(seed: int, start: datetime, minutes: int) -> datetime | None:
+    """In a third of the worlds with chunks: the instant of a deployment that has none, at first or
+    from then on."""
+    draws = Draws(seed, "switch")
+    if not is_chunked(seed) or draws.fraction() >= 0.33:
+        return None
+    return start + timedelta(seconds=600 + draws.below(minutes * 60 - 600))
 
 
 _START = (
@@ -168,7 +180,7 @@ def _options(seed: int) -> Options:
         owner_starts_per_minute=draws.choice((0, 0, 0, 0, 0, 0, 0, 30)),
         longest_delay_seconds=draws.choice((900, 900, 120, 60)),
         owner_concurrent_runs=draws.choice((0, 0, 0, 0, 0, 0, 3, 5)),
-        chunks=is_chunked(seed),
+        chunks=is_chunked(seed) and Draws(seed, "chunks first").fraction() < 0.75,
     )
     return _with_shares(options, Draws(seed, "shares"))
 
