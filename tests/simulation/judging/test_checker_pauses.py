@@ -54,7 +54,8 @@ def test_it_begins_where_the_pause_ended(begins_after: int) -> None:
 
 def test_a_pause_that_is_over_is_not_lengthened() -> None:
     book = paused()
-    book.becomes(105, replace(book.job, resume_at=after(200), revision=book.job.revision + 1))
+    longer = replace(book.job, resume_at=after(200), updated_at=after(105))
+    book.becomes(105, replace(longer, revision=book.job.revision + 1))
     only(book.evidence(150), "paused", "it was paused on")
 
 
