@@ -81,6 +81,9 @@ def _plays(
     webhook = {"type": "webhook", "url": there.receiver}
     for name, batch in (("recurring_full", 10), ("recurring_two", 2), ("recurring_one", 1)):
         yield name, partial(profiles.recurring, there, tick, batch, TASK)
+    for name, batch in (("chunks_full", 5), ("chunks_one", 1)):
+        yield name, partial(profiles.chunked, there, tick, batch)
+    yield "chunks_webhook", partial(profiles.chunked, there, tick, 5, target=webhook)
     yield "one_shot_by_api", lambda: profiles.one_shot(there, tick, 10)
     yield "webhook_full", partial(profiles.recurring, there, tick, 10, webhook)
     yield "two_failures", partial(profiles.recurring, there, tick, 10, FAILING, 20, retry=TWICE)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from carillon.domain.chunks.message import ChunkMessage, Order, decode
+from carillon.domain.chunks.placing import MEAN_SIZE
 from carillon.domain.job import segment_of
-from carillon.domain.message import decode
 from carillon.domain.spec.names import job_id_of
 from carillon.schedules.insight.cost import DEFAULT, MONTH_MINUTES, Line, Usage, idle, kept
 from tests.bench.cost.stage import Measured, Stage, Theatre, Waiting
@@ -70,6 +71,20 @@ def recurring(
             second = _SECONDS[place % len(_SECONDS)]
             body = _body(name, f"every 1m offset {second}s", target)
             stage.post("/jobs", body | more, OWNER)
+        _warm_up(stage, batch)
+        fires = sum(_tick(stage, minute, batch) for minute in range(MINUTES))
+        fires += _deliver_rest(stage, batch)
+        return _figures(stage, fires, tick * MINUTES)
+
+
+def chunked(
+    theatre: Theatre, tick: Usage, batch: int, chunks: int = 5, target: Mapping[str, Any] = TASK
+) -> Figures:
+    """Jobs of each minute, all due in one second, in so many chunks a segment. They are settled at
+    once."""
+    with theatre.stage(chunks=True) as stage:
+        for name in _names(chunks * MEAN_SIZE * DEFAULT.segments):
+            stage.post("/jobs", _body(name, "every 1m offset 30s", target), OWNER)
         _warm_up(stage, batch)
         fires = sum(_tick(stage, minute, batch) for minute in range(MINUTES))
         fires += _deliver_rest(stage, batch)
@@ -144,9 +159,13 @@ def _deliver(stage: Stage, batch: int, due: list[Waiting]) -> int:
             size += 1
         stage.clock.set(due[size - 1].visible_at)
         stage.receive(due[:size])
-        fires += sum(decode(one.body).attempt == 1 for one in due[:size])
+        fires += sum(_fires_of(decode(one.body)) for one in due[:size])
         due = due[size:]
     return fires
+
+
+def _fires_of(order: Order) -> int:
+    return len(order.members) if isinstance(order, ChunkMessage) else order.attempt == 1
 
 
 def _is_together(first: Waiting, other: Waiting) -> bool:

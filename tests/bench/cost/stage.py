@@ -24,6 +24,7 @@ from moto import mock_aws
 from moto.core.botocore_stubber import BotocoreStubber
 
 from carillon.clock import SystemClock
+from carillon.domain.chunks import placing
 from carillon.schedules.insight.cost import (
     CALL_SECONDS,
     DEFAULT,
@@ -216,13 +217,17 @@ class Theatre:
         patch.setattr(there, lambda _: self._clock.now())
 
     @contextmanager
-    def stage(self) -> Iterator[Stage]:
-        """Empty tables, and handlers that were just loaded, at the full hour to come."""
+    def stage(self, *, chunks: bool = False) -> Iterator[Stage]:
+        """Empty tables, and handlers that were just loaded, at the full hour to come. With `chunks`
+        ticks send them, and jobs are settled as soon as they are made."""
         self._clock.set(datetime.now(UTC).replace(minute=0, second=0, microsecond=0) + HOUR)
         self._meter.rows.clear()
         with self._patch.context() as patch, mock_aws():
             for name, value in _deployed().items():
                 patch.setenv(name, value)
+            if chunks:
+                patch.setenv("CHUNKS", "on")
+                patch.setattr(placing, "SETTLED_AFTER", timedelta())
             # Before the handlers are loaded: their loggers keep the stream that they find.
             patch.setattr(sys, "stdout", self._output)
             yield Stage(self._clock, self._meter, self._output, self._moto, self.processor)
