@@ -1,14 +1,17 @@
 """The looks at chunks in which a run of a changed job may have run before."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from carillon.domain.chunks.chunk import Outcome, ref_of
 from carillon.domain.chunks.looking import looks_of
 from carillon.domain.decisions import Defer, Drop, Proceed, Start, YieldToLatest
-from carillon.domain.execution.start_decision import SHORTEST_YOUNG_DELAY
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.executor.ports import ExecutorPorts
+
+_BETWEEN_LOOKS = timedelta(seconds=1)
+"""A chunk is under way for some tenths of a second, or for as long as its slowest call, 2 s at
+most."""
 
 
 class ChunkLooks:
@@ -32,7 +35,7 @@ class ChunkLooks:
             if chunk is None or ref not in chunk.refs:
                 continue
             if chunk.ends is None:
-                return Defer(now + SHORTEST_YOUNG_DELAY, "a chunk that has it is under way")
+                return Defer(now + _BETWEEN_LOOKS, "a chunk that has it is under way")
             if chunk.ends[ref].outcome is Outcome.OK:
                 return Drop("it has succeeded in a chunk, under the generation before")
         return start
