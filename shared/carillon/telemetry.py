@@ -6,6 +6,7 @@ Carillon), POWERTOOLS_SERVICE_NAME and POWERTOOLS_LOG_LEVEL. Spans are made by t
 """
 
 import logging
+from collections.abc import Sequence
 from enum import StrEnum
 from threading import Lock
 
@@ -92,6 +93,9 @@ class Metric(StrEnum):
 SECONDS = frozenset({Metric.WATERMARK_LAG, Metric.CLOCK_SKEW, Metric.RUN_LAG, Metric.CANARY_LAG})
 """The metrics in seconds; all others are counts."""
 
+_MOST_VALUES = 99
+"""Of a metric in one record: at the hundredth the library gives them out by itself."""
+
 
 class Telemetry:
     """Logs and metrics of one function; usable from several threads. `traced`: records with a
@@ -145,18 +149,26 @@ class Telemetry:
 
     def finish(self, action: Action, **details: object) -> None:
         """Log that an invocation came to its end, and give the metrics out in the same record:
-        CloudWatch is paid by bytes and records. It must have measured fewer than a hundred times
-        of seconds."""
+        CloudWatch is paid by bytes and records. Of very many times of seconds a part is given
+        out, evenly by their lengths, the longest among them."""
         with self._lock:
             measured, self._measured = self._measured, {}
             for metric, values in measured.items():
                 unit = MetricUnit.Seconds if metric in SECONDS else MetricUnit.Count
-                for value in values:
+                for value in _part_of(values):
                     self._metrics.add_metric(name=metric.value, unit=unit, value=value)
             blob = dict(self._metrics.serialize_metric_set()) if measured else {}
             self._metrics.clear_metrics()
         blob.pop("service", None)  # the record's own
         self.record(action, logging.INFO, **details, **blob)
+
+
+def _part_of(values: Sequence[float]) -> Sequence[float]:
+    """As many as one record of a metric may have."""
+    if len(values) <= _MOST_VALUES:
+        return values
+    longest_first = sorted(values, reverse=True)
+    return [longest_first[len(values) * n // _MOST_VALUES] for n in range(_MOST_VALUES)]
 
 
 def _new_logger(service: str | None) -> Logger:

@@ -39,6 +39,18 @@ def test_one_invocation_gives_out_one_record_with_all_metrics(
     assert capsys.readouterr().out == ""
 
 
+def test_of_very_many_times_the_longest_are_among_those_given_out() -> None:
+    """A batch of chunks has more than the hundred of a record."""
+    stream = io.StringIO()
+    telemetry = Telemetry(Logger(service="herd", stream=stream), Metrics("Carillon", "herd"))
+    for number in range(1, 241):
+        telemetry.measure(Metric.RUN_LAG, number / 100)
+    telemetry.finish(Action.BATCH_FINISHED)
+    given = json.loads(stream.getvalue())["RunLag"]
+    assert (len(given), max(given)) == (99, 2.4)
+    assert sum(given) / len(given) == pytest.approx(1.2, abs=0.02)
+
+
 def test_each_metric_is_looked_at() -> None:
     """By an alarm or the dashboard: each costs $0.30 a month (CloudWatch's price list)."""
     root = Path(__file__).resolve().parents[2] / "infra" / "carillon" / "cdk" / "constructs"

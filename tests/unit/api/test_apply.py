@@ -77,12 +77,12 @@ def test_a_manifest_is_planned_applied_and_then_nothing_is_left_to_do(client: Cl
 def test_a_change_is_told_member_by_member(client: Client) -> None:
     apply(client)
 
-    items = apply(client, changed(overlap="skip", payload="x" * 500))["items"]
+    items = apply(client, changed(timeout_seconds=5, payload="x" * 500))["items"]
 
     assert items[1]["action"] == "change"
     assert items[1]["changes"] == [
         {"path": "payload", "before": None, "after": '"' + "x" * 199 + "…"},
-        {"path": "overlap", "before": "allow", "after": "skip"},
+        {"path": "timeout_seconds", "before": None, "after": 5},
     ]
     assert (items[1]["reindexes"], items[1]["next_fire_at"]) == (False, None)
     assert named(client, "sync")["revision"] == 2
