@@ -79,8 +79,7 @@ class MissedSearch:
     def rows(self, job: Job, fire_times: Sequence[datetime]) -> list[Run]:
         """The job's rows at these fire times, at most CHUNK of them; beside these some or all of
         those that lie between."""
-        rows = self._read(job, fire_times)[0]
-        return [*rows, *self._history.outcomes(job, fire_times, rows)]
+        return self._read(job, fire_times)[0]
 
     def _read(self, job: Job, fire_times: Sequence[datetime]) -> tuple[list[Run], int]:
         """The rows, and the number that was requested.

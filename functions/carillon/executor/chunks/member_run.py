@@ -70,9 +70,9 @@ class MemberRun:
         if self._row is None and ended.status is RunStatus.SUCCEEDED:
             self._settle(Ended(Outcome.OK, ended.started_at, ended.finished_at, ended.result))
             return None
-        report = None
-        if (self._row or self._takes_row(run)) and not self._stopped.is_set():
-            report = self._runs.finish(ended, self._context)
+        if self._row is None:
+            self._take_row(run)
+        report = None if self._stopped.is_set() else self._runs.finish(ended, self._context)
         # Of a run that is another's now, its own message does what follows.
         return report or send_alone(ports, [message])[0]
 
@@ -98,14 +98,15 @@ class MemberRun:
         self._unwatch()
         return ended
 
-    def _takes_row(self, run: Run) -> bool:
-        """True once the run has a row under its chunk's claim."""
+    def _take_row(self, run: Run) -> None:
+        """Put the run's row under its chunk's claim; raises StoreUnavailableError where another's
+        claim stands for long. Then the attempt has died as far as anybody knows."""
         for _ in range(_TRIES):
             if self._ports.runs.claim(run, None):
                 self._row = run
-                return True
+                return
             self._ports.clock.sleep(_BETWEEN_TRIES_SECONDS)
-        return False
+        raise StoreUnavailableError(f"{run.key.run_id}: another's claim stands in its row")
 
     def _settle(self, end: Ended) -> None:
         self._under_way.settle(self._member, end)
