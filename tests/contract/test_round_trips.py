@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from carillon.domain.admission.state import AdmissionRow, Line, PermitHolder, QueuedRun, Starts
 from carillon.domain.calendar import Calendar, CalendarUse
+from carillon.domain.chunks.placing import Place
 from carillon.domain.job import Generation, Job, JobState, Lane, PastGeneration, Slow, Successor
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import (
@@ -92,7 +93,8 @@ schedules = st.builds(
 )
 calendar_uses = st.none() | st.builds(CalendarUse, names, st.sampled_from(CalendarRule))
 days = st.dates(date(1970, 1, 1), date(9998, 12, 31))
-replaced = st.builds(PastGeneration, names, instants, instants)
+places = st.none() | st.builds(Place, counts, st.sampled_from(Lane), counts)
+replaced = st.builds(PastGeneration, names, instants, instants, places)
 errors = st.builds(RunError, st.text(), st.text(), st.booleans())
 keys = st.builds(
     RunKey, names, job_ids, st.sampled_from(RunKind), fires, st.text(), st.integers(0, 99)
@@ -293,6 +295,7 @@ ENTRY: Members = {
     "zone_digest": st.text(),
     "grace_seconds": counts,
     "within_seconds": counts,
+    "chunked_from": counts,
 }
 CONTROL: Members = {
     "segment": counts,
