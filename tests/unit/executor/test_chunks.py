@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
 import pytest
 
-from carillon.domain.chunks.chunk import Outcome
+from carillon.domain.chunks.chunk import Ended, Outcome, finished
 from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.job import Slow
 from carillon.domain.run import Run, RunStatus
@@ -16,7 +17,7 @@ from carillon.errors import HeldError
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Success
-from carillon.executor.targets import Outcome as Ended
+from carillon.executor.targets import Outcome as Answer
 from tests.contract.samples import a_link
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World, member_of
 from tests.unit.executor.kit import LEASE_SECONDS, SECOND
@@ -31,7 +32,7 @@ def world() -> World:
     return World("a", "b", "c")
 
 
-def answered_late(world: World, answer: Ended, call: Call) -> Ended:
+def answered_late(world: World, answer: Answer, call: Call) -> Answer:
     world.clock.advance(0.25)
     return answer
 
@@ -48,7 +49,7 @@ class TestTogether:
 
     @pytest.mark.parametrize("window", ["", "10m"])
     @pytest.mark.parametrize("answer", [Success("done"), BUSY])
-    def test_rows_are_those_of_runs_that_went_alone(self, answer: Ended, window: str) -> None:
+    def test_rows_are_those_of_runs_that_went_alone(self, answer: Answer, window: str) -> None:
         worlds = [World(), World()]
         for world in worlds:
             schedule = "0 * * * *" if not window else "55 * * * *"
@@ -62,6 +63,20 @@ class TestTogether:
         one, other = [dataclasses.replace(row, claim_id="") for row in rows if row]
         assert one == other
         assert (one.status is RunStatus.SUCCEEDED) == (answer is not BUSY)
+
+    def test_it_costs_no_read_but_that_of_the_jobs(self, world: World) -> None:
+        reads = [(world.chunks, "get"), (world.runs, "get"), (world.jobs, "get")]
+        with ExitStack() as none:
+            for port, method in reads:
+                none.enter_context(world.failing(port, method))
+            world.handle_chunk(world.order())
+        assert world.ends() == {"a": OK, "b": OK, "c": OK}
+
+    def test_each_starts_at_its_own_call(self, world: World) -> None:
+        world.answer(a=partial(answered_late, world, Success("done")))
+        world.handle_chunk(world.order())
+        starts = [row and row.started_at for row in map(world.row, "abc")]
+        assert starts == [DUE_AT, DUE_AT + 0.25 * SECOND, DUE_AT + 0.25 * SECOND]
 
     def test_one_that_fails_goes_on_as_any_other(self, world: World) -> None:
         world.answer(b=BUSY)
@@ -222,7 +237,7 @@ class TestCrashes:
     def test_a_duplicate_waits_while_the_chunk_is_under_way(self, world: World) -> None:
         order, held = world.order(), []
 
-        def receive_again(call: Call) -> Ended:
+        def receive_again(call: Call) -> Answer:
             with pytest.raises(HeldError):
                 world.handle_chunk(order)
             held.append(call)
@@ -233,14 +248,16 @@ class TestCrashes:
         assert len(held) == 1
         assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
 
-    def test_a_late_finish_is_refused(self, world: World) -> None:
-        """The process sleeps past its lease; another disbands its chunk meanwhile."""
+    def test_a_late_finish_is_refused_and_followed(self, world: World) -> None:
+        """The process sleeps past its lease. The one that disbands its chunk dies in turn, and may
+        not find the message again: it is acknowledged now."""
         order = world.order()
 
-        def sleep_on(call: Call) -> Ended:
+        def sleep_on(call: Call) -> Answer:
             world.answer()
             world.clock.advance(LEASE_SECONDS)
-            world.handle_chunk(order)
+            with world.dying(world.queue, "send"):
+                world.handle_chunk(order)
             return Success("late")
 
         world.answer(c=sleep_on)
@@ -249,6 +266,18 @@ class TestCrashes:
         world.execute()
         assert world.called()[3:] == [("a", 2), ("b", 2), ("c", 2)]
         assert all(row and row.status is RunStatus.SUCCEEDED for row in map(world.row, "abc"))
+
+    def test_what_is_finished_after_all_is_not_disbanded(self, world: World) -> None:
+        order = world.order()
+        world.crash_after_claim(order)
+        held = world.chunk()
+        world.clock.advance(LEASE_SECONDS)
+        end = Ended(OK, DUE_AT, DUE_AT + SECOND, "late")
+        final = finished(held, dict.fromkeys(held.refs, end))
+        with preceded(world.chunks, "finish", partial(world.chunks.finish, final)):
+            world.handle_chunk(order)
+        assert [row and row.result for row in map(world.row, "abc")] == ["late"] * 3
+        assert (world.called(), world.sent()) == ([], [])
 
     def test_a_process_past_its_end_claims_nothing(self, world: World) -> None:
         with pytest.raises(HeldError):

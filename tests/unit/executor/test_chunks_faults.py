@@ -3,21 +3,24 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from time import monotonic, sleep
 from typing import Any
 
 import pytest
 
 from carillon.clock import SideBySideThreads
+from carillon.domain.admission.state import job_admission
 from carillon.domain.chunks.chunk import Outcome
 from carillon.domain.decisions import Claim
 from carillon.domain.execution.transitions import decide_claim
-from carillon.domain.run import RunStatus
+from carillon.domain.run import Run, RunStatus
 from carillon.errors import QueueUnavailableError
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Success
 from carillon.executor.targets import Outcome as Ended
+from tests.support.world import OWNER
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
 from tests.unit.executor.kit import SECOND
 
@@ -89,11 +92,24 @@ class TestStoreFailures:
 class LastingAtOnce:
     """Timers by which each call has lasted before it has begun."""
 
-    def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
-        act()
-        return lambda: None
+    def __init__(self) -> None:
+        self.on: list[Callable[[], None]] = []
 
-    every: Any = staticmethod(lambda seconds, act: lambda: None)
+    def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        call_off = self.every(seconds, act)
+        act()
+        return call_off
+
+    def every(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        self.on.append(act)
+        return partial(self.on.remove, act)
+
+
+@pytest.fixture
+def timers(world: World) -> LastingAtOnce:
+    timers = LastingAtOnce()
+    world.executor = Router(replace(world.executor_ports, timers=timers))
+    return timers
 
 
 class TestCallsThatLast:
@@ -123,25 +139,48 @@ class TestCallsThatLast:
         assert world.sent() == []
         assert [each.handled for each in report.whole] == [Handled.RAN] * 3
 
-    def test_one_that_cannot_get_its_row_ends_with_its_chunk(self, world: World) -> None:
-        world.executor = Router(replace(world.executor_ports, timers=LastingAtOnce()))
+    def test_all_that_last_get_rows_which_are_no_longer_watched_then(
+        self, world: World, timers: LastingAtOnce
+    ) -> None:
+        world.handle_chunk(world.order())
+        assert world.ends() == {"a": ALONE, "b": ALONE, "c": ALONE}
+        assert all(row and row.status is RunStatus.SUCCEEDED for row in map(world.row, "abc"))
+        assert (timers.on, world.sent()) == ([], [])
+
+    def test_one_that_cannot_get_its_row_ends_with_its_chunk(
+        self, world: World, timers: LastingAtOnce
+    ) -> None:
         with world.failing(world.runs, "claim"):
             world.handle_chunk(world.order())
         assert world.ends() == {"a": OK, "b": OK, "c": OK}
         assert all(row and row.status is RunStatus.SUCCEEDED for row in map(world.row, "abc"))
 
-    def test_one_that_is_cancelled_is_the_cancellers(self, world: World) -> None:
-        world.executor = Router(replace(world.executor_ports, timers=LastingAtOnce()))
+    def test_one_whose_row_is_anothers_ends_with_its_chunk(
+        self, world: World, timers: LastingAtOnce
+    ) -> None:
+        claimed_by_another(world, "b")
+        world.handle_chunk(world.order())
+        assert world.ends() == {"a": ALONE, "b": OK, "c": ALONE}
+        row = world.row("b")
+        assert row is not None
+        assert (row.status, row.claim_id) == (RunStatus.SUCCEEDED, world.chunk().claim_id)
 
+    def test_one_that_is_cancelled_is_the_cancellers(
+        self, world: World, timers: LastingAtOnce
+    ) -> None:
         def cancel(call: Call) -> Ended:
             row = world.row("b")
             assert row is not None
             ended = replace(row, status=RunStatus.DEAD, token=row.token + 1, reason="cancelled")
             assert world.runs.claim(ended, row)
-            return Success("too late")
+            for look in timers.on:
+                look()
+            assert call.stopped.is_set()
+            return BUSY
 
         world.answer(b=cancel)
         world.handle_chunk(world.order())
+        assert world.sent() == [("b", 1)], "its own message does what follows"
         world.execute()
         row = world.row("b")
         assert row is not None
@@ -150,12 +189,30 @@ class TestCallsThatLast:
 
     def test_a_failure_whose_row_is_anothers_goes_on_by_its_own_message(self, world: World) -> None:
         world.answer(b=BUSY)
-        now = world.clock.now()
-        terms = world.executor_ports.claim_terms(now, world.ends_at())
-        claim = decide_claim(None, world.alone("b"), now, terms)
-        assert isinstance(claim, Claim)
-        assert world.runs.claim(claim.run, over=None)
+        other = claimed_by_another(world, "b")
         world.handle_chunk(world.order())
-        assert world.row("b") == claim.run
+        assert world.row("b") == other
         assert world.ends() == {"a": OK, "b": DIED, "c": OK}
         assert world.sent() == [("b", 1)]
+
+    def test_slow_attempts_count_as_those_of_any_run(self, world: World) -> None:
+        def take_long(call: Call) -> Ended:
+            world.clock.advance(3)
+            return Success(None)
+
+        world.answer(c=take_long)
+        world.handle_chunk(world.order())
+        job_id = world.by_name["c"].job_id
+        row = world.admission_rows.get(OWNER, job_admission(job_id))
+        assert row is not None
+        assert len(row.slow_at) == 1
+
+
+def claimed_by_another(world: World, name: str) -> Run:
+    """A message of another generation has claimed the row."""
+    now = world.clock.now()
+    terms = world.executor_ports.claim_terms(now, world.ends_at())
+    claim = decide_claim(None, world.alone(name), now, terms)
+    assert isinstance(claim, Claim)
+    assert world.runs.claim(claim.run, over=None)
+    return claim.run
