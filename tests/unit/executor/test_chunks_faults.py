@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from time import monotonic, sleep
 from typing import Any
 
@@ -20,7 +19,7 @@ from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Success
 from carillon.executor.targets import Outcome as Ended
-from tests.support.world import OWNER
+from tests.support.world import FUNCTION_SECONDS, OWNER
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
 from tests.unit.executor.kit import SECOND
 
@@ -93,16 +92,25 @@ class LastingAtOnce:
     """Timers by which each call has lasted before it has begun."""
 
     def __init__(self) -> None:
-        self.on: list[Callable[[], None]] = []
+        self.on = 0
+        """That have not been called off."""
+        self.looks: list[Callable[[], None]] = []
 
     def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
-        call_off = self.every(seconds, act)
         act()
-        return call_off
+        return self._call_off()
 
     def every(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
-        self.on.append(act)
-        return partial(self.on.remove, act)
+        self.looks.append(act)
+        return self._call_off()
+
+    def _call_off(self) -> Callable[[], None]:
+        self.on += 1
+
+        def call_off() -> None:
+            self.on -= 1
+
+        return call_off
 
 
 @pytest.fixture
@@ -145,7 +153,7 @@ class TestCallsThatLast:
         world.handle_chunk(world.order())
         assert world.ends() == {"a": ALONE, "b": ALONE, "c": ALONE}
         assert all(row and row.status is RunStatus.SUCCEEDED for row in map(world.row, "abc"))
-        assert (timers.on, world.sent()) == ([], [])
+        assert (timers.on, world.sent()) == (0, [])
 
     def test_one_that_cannot_get_its_row_ends_with_its_chunk(
         self, world: World, timers: LastingAtOnce
@@ -173,7 +181,7 @@ class TestCallsThatLast:
             assert row is not None
             ended = replace(row, status=RunStatus.DEAD, token=row.token + 1, reason="cancelled")
             assert world.runs.claim(ended, row)
-            for look in timers.on:
+            for look in timers.looks:
                 look()
             assert call.stopped.is_set()
             return BUSY
@@ -194,6 +202,17 @@ class TestCallsThatLast:
         assert world.row("b") == other
         assert world.ends() == {"a": OK, "b": DIED, "c": OK}
         assert world.sent() == [("b", 1)]
+
+    def test_its_lease_outlasts_its_process(self, world: World, timers: LastingAtOnce) -> None:
+        def look(call: Call) -> Ended:
+            row = world.row("b")
+            assert row is not None
+            assert row.lease_until == world.chunk().lease_until
+            assert row.lease_until == DUE_AT + (FUNCTION_SECONDS + 1) * SECOND
+            return Success(None)
+
+        world.answer(b=look)
+        world.handle_chunk(world.order())
 
     def test_slow_attempts_count_as_those_of_any_run(self, world: World) -> None:
         def take_long(call: Call) -> Ended:
