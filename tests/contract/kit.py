@@ -37,6 +37,7 @@ from carillon.stores.memory import (
     MemoryVersionedRows,
     MemoryWheelStore,
 )
+from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.stores.ports import (
     ADMISSION_ROWS,
     CALENDARS,
@@ -44,6 +45,7 @@ from carillon.stores.ports import (
     NOTIFICATIONS,
     OPERATIONS,
     WINDOWS,
+    ChunkStore,
     EventSink,
     JobStore,
     LaneQueue,
@@ -68,6 +70,7 @@ class Kit:
     calendars: VersionedRows[Calendar]
     wheel: WheelStore
     runs: RunStore
+    chunks: ChunkStore
     activity: ActivityStore
     admission_rows: VersionedRows[AdmissionRow]
     operations: VersionedRows[Operation]
@@ -120,6 +123,7 @@ def memory_kit() -> Kit:
         calendars=MemoryVersionedRows(CALENDARS),
         wheel=MemoryWheelStore(page_size=7),
         runs=MemoryRunStore(),
+        chunks=MemoryChunkStore(),
         activity=MemoryActivityStore(),
         admission_rows=MemoryVersionedRows(ADMISSION_ROWS),
         operations=MemoryVersionedRows(OPERATIONS),
@@ -180,6 +184,7 @@ def _aws_kit(is_threaded: bool, wait: Callable[[float], None], has_expiry: bool 
         calendars=stores.calendars,
         wheel=stores.wheel,
         runs=stores.runs,
+        chunks=stores.chunks,
         activity=stores.activity,
         admission_rows=stores.admission_rows,
         operations=stores.operations,

@@ -8,6 +8,10 @@ import boto3
 import pytest
 
 from carillon.clock import ManualClock, SeededEntropy
+from carillon.domain.chunks.chunk import Chunk, finished
+from carillon.domain.chunks.message import ChunkKey
+from carillon.domain.chunks.placing import Plan
+from carillon.domain.job import Lane
 from carillon.domain.wheel.entry import Slot
 from carillon.errors import ConfigurationError, StoreUnavailableError
 from carillon.schedules import SlotKind
@@ -21,6 +25,7 @@ from carillon.stores.dynamo import (
 )
 from tests.contract.kit import Kit
 from tests.contract.samples import (
+    CLAIM_ID,
     NOW,
     a_calendar,
     a_control,
@@ -62,8 +67,11 @@ def _calls(kit: Kit) -> dict[str, tuple[str, Callable[[], object]]]:
     entry, control = an_entry(owner, segment), a_control(segment)
     both = [entry, an_entry(owner, segment, 1)]
     gate, operation = an_admission_row(owner), an_operation(owner)
+    chunk = Chunk(ChunkKey(segment, 1, 0, Lane.NORMAL, 0), CLAIM_ID, NOW, NOW, NOW, ())
+    plan = Plan(segment, 1, CLAIM_ID, NOW)
     return {
         "jobs.get": ("GetItem", lambda: kit.jobs.get(owner, job.job_id)),
+        "jobs.get_all": ("BatchGetItem", lambda: kit.jobs.get_all([(owner, job.job_id)])),
         "jobs.create": ("PutItem", lambda: kit.jobs.create(job)),
         "jobs.replace": ("PutItem", lambda: kit.jobs.replace(job, 1)),
         "jobs.relink": ("PutItem", lambda: kit.jobs.relink(job, ())),
@@ -98,6 +106,12 @@ def _calls(kit: Kit) -> dict[str, tuple[str, Callable[[], object]]]:
         "runs.claim_over": ("PutItem", lambda: kit.runs.claim(run, over=run)),
         "runs.finish": ("PutItem", lambda: kit.runs.finish(run)),
         "runs.withdraw": ("DeleteItem", lambda: kit.runs.discard_claim(run)),
+        "runs.put_copies": ("BatchWriteItem", lambda: kit.runs.put_copies([run])),
+        "chunks.get": ("GetItem", lambda: kit.chunks.get(chunk.key)),
+        "chunks.claim": ("PutItem", lambda: kit.chunks.claim(chunk)),
+        "chunks.finish": ("PutItem", lambda: kit.chunks.finish(finished(chunk, {}))),
+        "chunks.get_plan": ("GetItem", lambda: kit.chunks.get_plan(segment, 1)),
+        "chunks.put_plan": ("PutItem", lambda: kit.chunks.put_plan(plan)),
         "runs.list": ("Query", lambda: kit.runs.list(owner, job.job_id, 5)),
         "runs.dead_letters": ("Query", lambda: kit.runs.dead_letters(owner, 5)),
     }
@@ -112,6 +126,7 @@ def _fresh(kit: Kit) -> Kit:
         calendars=stores.calendars,
         wheel=stores.wheel,
         runs=stores.runs,
+        chunks=stores.chunks,
         admission_rows=stores.admission_rows,
         operations=stores.operations,
         queue=stores.queue,

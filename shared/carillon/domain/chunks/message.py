@@ -143,6 +143,8 @@ def _chunk_message(form: dict[str, Any]) -> ChunkMessage:
     members = tuple(_member(form["owners"], *each) for each in form["runs"])
     if not members:
         raise ValueError("a chunk of no runs")
+    if not all(0 <= each.spread_seconds <= key.minute * 60 for each in members):
+        raise ValueError("a run lies outside of the time that jobs live in")
     return ChunkMessage(key, members, int(form.get("store_waits", 0)))
 
 
@@ -150,6 +152,8 @@ def _member(
     owners: list[str], job_id: str, generation_id: str, place: int, letter: str, spread: int = 0
 ) -> Member:
     id_created_at(generation_id)
+    if place < 0:
+        raise ValueError(f"{place} is no owner's place")
     for text in (owners[place], job_id):
         text.encode()  # a lone surrogate can be sent, but in no row
     return Member(owners[place], job_id, generation_id, _KINDS[letter], int(spread))

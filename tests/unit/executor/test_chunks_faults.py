@@ -1,0 +1,237 @@
+"""Chunks whose store or queue fails, and calls that outlast their chunk."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+from carillon.clock import SideBySideThreads
+from carillon.domain.admission.state import job_admission
+from carillon.domain.chunks.chunk import Outcome
+from carillon.domain.decisions import Claim
+from carillon.domain.execution.transitions import decide_claim
+from carillon.domain.run import Run, RunStatus
+from carillon.errors import QueueUnavailableError
+from carillon.executor.batch import Handled
+from carillon.executor.router import Router
+from carillon.executor.targets import Call, Success
+from carillon.executor.targets import Outcome as Ended
+from tests.support.world import FUNCTION_SECONDS, OWNER
+from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
+from tests.unit.executor.kit import SECOND
+
+OK, ALONE, DIED = Outcome.OK, Outcome.ALONE, Outcome.DIED
+STORE_WAIT_SECONDS = 10
+
+
+@pytest.fixture
+def world() -> World:
+    return World("a", "b", "c")
+
+
+class TestStoreFailures:
+    def test_before_the_claim_the_whole_chunk_waits(self, world: World) -> None:
+        with world.failing(world.chunks, "claim"):
+            assert world.handle_chunk(world.order()).handled is Handled.DEFERRED
+        assert world.sent() == [("chunk", 1)]
+        world.run_until(DUE_AT + STORE_WAIT_SECONDS * SECOND, ticking=False)
+        assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
+        assert world.ends() == {"a": OK, "b": OK, "c": OK}
+
+    def test_without_the_jobs_nothing_is_called_and_no_attempt_counts(self, world: World) -> None:
+        with world.failing(world.jobs, "get_all"):
+            world.handle_chunk(world.order())
+        assert world.called() == []
+        assert world.ends() == {"a": ALONE, "b": ALONE, "c": ALONE}
+        assert world.sent() == [("chunk", 1)]
+        world.run_until(DUE_AT + STORE_WAIT_SECONDS * SECOND, ticking=False)
+        assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
+
+    def test_a_queue_that_takes_no_message_gets_them_at_the_next_reception(
+        self, world: World
+    ) -> None:
+        world.pause(world.by_name["b"])
+        down = QueueUnavailableError(1, "down")
+        with world.failing(world.queue, "send", down), pytest.raises(QueueUnavailableError):
+            world.handle_chunk(world.order())
+        assert world.called() == []
+        world.handle_chunk(world.order())
+        assert world.sent() == [("a", 1), ("b", 1), ("c", 1)]
+
+    def test_a_finish_that_is_not_stored_counts_as_a_death(self, world: World) -> None:
+        """Nobody knows the ends: they are called again, as after a crash."""
+        with world.failing(world.chunks, "finish"):
+            world.handle_chunk(world.order())
+        assert world.sent() == [("chunk", 1)]
+        world.run_until(DUE_AT + timedelta(minutes=8), ticking=False)
+        assert world.called()[3:] == [("a", 2), ("b", 2), ("c", 2)]
+        assert all(row and row.status is RunStatus.SUCCEEDED for row in map(world.row, "abc"))
+
+    def test_copies_are_put_by_the_one_that_waited(self, world: World) -> None:
+        with world.failing(world.runs, "put_copies"):
+            world.handle_chunk(world.order())
+        assert world.sent() == [("chunk", 1)]
+        world.run_until(DUE_AT + STORE_WAIT_SECONDS * SECOND, ticking=False)
+        assert all(row and row.status is RunStatus.SUCCEEDED for row in map(world.row, "abc"))
+        assert len(world.called()) == 3
+
+    def test_the_attempt_of_a_failure_that_gets_no_row_counts(self, world: World) -> None:
+        world.answer(b=BUSY)
+        with world.failing(world.runs, "claim"):
+            world.handle_chunk(world.order())
+        assert world.ends() == {"a": OK, "b": DIED, "c": OK}
+        world.answer()
+        world.run_until(DUE_AT + STORE_WAIT_SECONDS * SECOND, ticking=False)
+        assert world.called() == [("a", 1), ("b", 1), ("c", 1), ("b", 2)]
+
+
+class LastingAtOnce:
+    """Timers by which each call has lasted before it has begun."""
+
+    def __init__(self) -> None:
+        self.on = 0
+        """That have not been called off."""
+        self.looks: list[Callable[[], None]] = []
+
+    def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        act()
+        return self._call_off()
+
+    def every(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        self.looks.append(act)
+        return self._call_off()
+
+    def _call_off(self) -> Callable[[], None]:
+        self.on += 1
+
+        def call_off() -> None:
+            self.on -= 1
+
+        return call_off
+
+
+@pytest.fixture
+def timers(world: World) -> LastingAtOnce:
+    timers = LastingAtOnce()
+    world.executor = Router(replace(world.executor_ports, timers=timers))
+    return timers
+
+
+class TestCallsThatLast:
+    def test_one_gets_its_row_and_the_others_end_meanwhile(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("carillon.executor.chunks.member_run.LOOK_SECONDS", 0.05)
+        ports = replace(world.executor_ports, side_by_side=SideBySideThreads(3))
+        world.executor = Router(ports)
+        seen: list[Any] = []
+
+        def last(call: Call) -> Ended:
+            until = monotonic() + 10
+            while monotonic() < until and not all(map(world.row, "abc")):
+                sleep(0.01)
+            seen.extend(row and row.status for row in map(world.row, "abc"))
+            assert world.ends() == {"a": OK, "b": ALONE, "c": OK}
+            return Success("at last")
+
+        world.answer(b=last)
+        report = world.handle_chunk(world.order())
+        assert seen == [RunStatus.SUCCEEDED, RunStatus.RUNNING, RunStatus.SUCCEEDED]
+        row = world.row("b")
+        assert row is not None
+        assert (row.status, row.result, row.attempt) == (RunStatus.SUCCEEDED, "at last", 1)
+        assert row.claim_id == world.chunk().claim_id
+        assert world.sent() == []
+        assert [each.handled for each in report.whole] == [Handled.RAN] * 3
+
+    def test_all_that_last_get_rows_which_are_no_longer_watched_then(
+        self, world: World, timers: LastingAtOnce
+    ) -> None:
+        world.handle_chunk(world.order())
+        assert world.ends() == {"a": ALONE, "b": ALONE, "c": ALONE}
+        assert all(row and row.status is RunStatus.SUCCEEDED for row in map(world.row, "abc"))
+        assert (timers.on, world.sent()) == (0, [])
+
+    def test_one_that_cannot_get_its_row_ends_with_its_chunk(
+        self, world: World, timers: LastingAtOnce
+    ) -> None:
+        with world.failing(world.runs, "claim"):
+            world.handle_chunk(world.order())
+        assert world.ends() == {"a": OK, "b": OK, "c": OK}
+        assert all(row and row.status is RunStatus.SUCCEEDED for row in map(world.row, "abc"))
+
+    def test_one_whose_row_is_anothers_ends_with_its_chunk(
+        self, world: World, timers: LastingAtOnce
+    ) -> None:
+        claimed_by_another(world, "b")
+        world.handle_chunk(world.order())
+        assert world.ends() == {"a": ALONE, "b": OK, "c": ALONE}
+        row = world.row("b")
+        assert row is not None
+        assert (row.status, row.claim_id) == (RunStatus.SUCCEEDED, world.chunk().claim_id)
+
+    def test_one_that_is_cancelled_is_the_cancellers(
+        self, world: World, timers: LastingAtOnce
+    ) -> None:
+        def cancel(call: Call) -> Ended:
+            row = world.row("b")
+            assert row is not None
+            ended = replace(row, status=RunStatus.DEAD, token=row.token + 1, reason="cancelled")
+            assert world.runs.claim(ended, row)
+            for look in timers.looks:
+                look()
+            assert call.stopped.is_set()
+            return BUSY
+
+        world.answer(b=cancel)
+        world.handle_chunk(world.order())
+        assert world.sent() == [("b", 1)], "its own message does what follows"
+        world.execute()
+        row = world.row("b")
+        assert row is not None
+        assert (row.status, row.reason) == (RunStatus.DEAD, "cancelled")
+        assert len(world.called()) == 3
+
+    def test_a_failure_whose_row_is_anothers_goes_on_by_its_own_message(self, world: World) -> None:
+        world.answer(b=BUSY)
+        other = claimed_by_another(world, "b")
+        world.handle_chunk(world.order())
+        assert world.row("b") == other
+        assert world.ends() == {"a": OK, "b": DIED, "c": OK}
+        assert world.sent() == [("b", 1)]
+
+    def test_its_lease_outlasts_its_process(self, world: World, timers: LastingAtOnce) -> None:
+        def look(call: Call) -> Ended:
+            row = world.row("b")
+            assert row is not None
+            assert row.lease_until == world.chunk().lease_until
+            assert row.lease_until == DUE_AT + (FUNCTION_SECONDS + 1) * SECOND
+            return Success(None)
+
+        world.answer(b=look)
+        world.handle_chunk(world.order())
+
+    def test_slow_attempts_count_as_those_of_any_run(self, world: World) -> None:
+        def take_long(call: Call) -> Ended:
+            world.clock.advance(3)
+            return Success(None)
+
+        world.answer(c=take_long)
+        world.handle_chunk(world.order())
+        job_id = world.by_name["c"].job_id
+        row = world.admission_rows.get(OWNER, job_admission(job_id))
+        assert row is not None
+        assert len(row.slow_at) == 1
+
+
+def claimed_by_another(world: World, name: str) -> Run:
+    """A message of another generation has claimed the row."""
+    now = world.clock.now()
+    terms = world.executor_ports.claim_terms(now, world.ends_at())
+    claim = decide_claim(None, world.alone(name), now, terms)
+    assert isinstance(claim, Claim)
+    assert world.runs.claim(claim.run, over=None)
+    return claim.run
