@@ -133,7 +133,8 @@ class TestOutcomes:
         with world.dying(world.runs, "put_copies"):
             world.handle_chunk(order)
         times = [DUE_AT - HOUR, DUE_AT, DUE_AT + HOUR, DUE_AT]
-        (found,) = history.outcomes(job, times, [])
+        with world.failing(world.runs, "get"):
+            (found,) = history.outcomes(job, times, [])
         assert found.key == world.alone("b").key
         assert history.outcomes(job, times, [found]) == []
 
