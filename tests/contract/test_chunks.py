@@ -17,7 +17,7 @@ from carillon.errors import UnreadableRowError
 from carillon.schedules import SlotKind
 from carillon.schedules.insight.cost import write_units
 from carillon.stores.dynamo.attributes import item_size
-from carillon.stores.dynamo.chunks import chunk_item_of
+from carillon.stores.dynamo.chunks import chunk_item_of, chunk_of
 from tests.contract.kit import Kit, contend
 from tests.contract.samples import (
     CLAIM_ID,
@@ -180,6 +180,14 @@ class TestItems:
         assert item_size(chunk_item_of(chunk)) <= 512
         final = chunk_item_of(all_ok(chunk, '{"rows":12,"seconds":0.25}'))
         assert write_units(item_size(final)) == 1
+
+    def test_a_run_whose_clock_was_set_back_has_lasted_no_time(self) -> None:
+        """One such run must not cost the others of its chunk their finish."""
+        key = ChunkKey(1, MINUTE, 0, Lane.NORMAL, 0)
+        chunk = Chunk(key, CLAIM_ID, NOW, NOW, EXPIRES_AT, REFS[:1])
+        back = Ended(Outcome.OK, NOW, NOW - timedelta(milliseconds=3))
+        stored = chunk_of(key, chunk_item_of(finished(chunk, {REFS[0]: back})))
+        assert stored.ends == {REFS[0]: replace(back, finished_at=NOW)}
 
     def test_it_expires(self, aws_kit: Kit) -> None:
         late = NOW + timedelta(days=30)

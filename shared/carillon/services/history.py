@@ -37,9 +37,21 @@ class History:
     def outcome(self, job: Job, key: RunKey) -> Run | None:
         """The run as it is now: by its row, or by a chunk that has yet to write it."""
         row = self._runs.get(key)
-        if row is not None or self._chunks is None:
-            return row
-        if key.kind is not RunKind.SCHEDULED or key.redrive:
+        return self._by_chunk(job, key) if row is None else row
+
+    def outcomes(self, job: Job, fire_times: Sequence[datetime], rows: Iterable[Run]) -> list[Run]:
+        """The outcomes, by chunks, of the newest of these occurrences that have no row: `rows` are
+        those that there are, which are not read again."""
+        have = {row.key.fire_at for row in rows}
+        missing = sorted({at for at in fire_times if at not in have}, reverse=True)
+        keys = (
+            RunKey(job.owner, job.job_id, RunKind.SCHEDULED, at) for at in missing[:_MOST_LOOKS]
+        )
+        found = (self._by_chunk(job, key) for key in keys)
+        return [run for run in found if run is not None]
+
+    def _by_chunk(self, job: Job, key: RunKey) -> Run | None:
+        if self._chunks is None or key.kind is not RunKind.SCHEDULED or key.redrive:
             return None
         for look in places_of(job, key.fire_at):
             chunk_key = look.key_by(self._chunks.get_plan(look.segment, look.minute))
@@ -48,16 +60,6 @@ class History:
             if found is not None:
                 return found
         return None
-
-    def outcomes(self, job: Job, fire_times: Sequence[datetime], rows: Iterable[Run]) -> list[Run]:
-        """The outcomes, by chunks, of the newest of these occurrences that have no row."""
-        have = {row.key.fire_at for row in rows}
-        missing = sorted({at for at in fire_times if at not in have}, reverse=True)
-        keys = (
-            RunKey(job.owner, job.job_id, RunKind.SCHEDULED, at) for at in missing[:_MOST_LOOKS]
-        )
-        found = (self.outcome(job, key) for key in keys)
-        return [run for run in found if run is not None]
 
     def whole(self, run: Run) -> Run:
         """The run with its whole result, where that is kept beside its row."""

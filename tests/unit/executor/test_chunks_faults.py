@@ -13,11 +13,12 @@ from carillon.domain.admission.state import job_admission
 from carillon.domain.chunks.chunk import Outcome
 from carillon.domain.decisions import Claim
 from carillon.domain.execution.transitions import decide_claim
-from carillon.domain.run import Run, RunStatus
+from carillon.domain.run import Run, RunError, RunStatus
+from carillon.domain.targets import WebhookTarget
 from carillon.errors import QueueUnavailableError
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
-from carillon.executor.targets import Call, Success
+from carillon.executor.targets import Call, Failure, Success
 from carillon.executor.targets import Outcome as Ended
 from tests.support.world import FUNCTION_SECONDS, OWNER
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
@@ -228,6 +229,26 @@ class TestCallsThatLast:
         row = world.admission_rows.get(OWNER, job_admission(job_id))
         assert row is not None
         assert len(row.slow_at) == 1
+
+    def test_a_job_whose_host_hangs_is_left_to_lane_slow(self) -> None:
+        """In one chunk five calls of a host time out; the next one sends such jobs alone."""
+        world = World()
+        for name in "abcdef":
+            world.make(name, target=WebhookTarget(url=f"https://hangs.example/{name}"))
+
+        def time_out(call: Call) -> Ended:
+            world.clock.advance(3)
+            return Failure(RunError("timeout", "stopped at its limit"), timed_out=True)
+
+        world.targets.behave = time_out
+        world.handle_chunk(world.order(*"abcde"))
+        assert len(world.called()) == 5
+        world.drain()
+        order = world.order("f")
+        world.handle_chunk(replace(order, key=replace(order.key, bucket=1)))
+        assert len(world.called()) == 5
+        (sent,) = world.queue.kept()
+        assert sent.message == world.alone("f")
 
 
 def claimed_by_another(world: World, name: str) -> Run:

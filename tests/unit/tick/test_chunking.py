@@ -15,7 +15,7 @@ from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKind
 from carillon.domain.wheel.entry import Slot, minute_of
-from carillon.domain.wheel.segment import Control
+from carillon.domain.wheel.segment import Control, shared_out
 from carillon.errors import StoreUnavailableError
 from carillon.tick.counting import SegmentOutcome
 from tests.support.world import World
@@ -296,6 +296,30 @@ class TestBacklog:
         assert together == dict.fromkeys([*range(MINUTE, announced + 1), *live], 4)
         alone = Counter(minute_of(each.due_at) for each in alone_in(orders))
         assert alone == dict.fromkeys(range(announced + 1, now), 4)
+
+    def test_no_start_is_reserved_for_what_goes_in_chunks(
+        self, world: World, every_minute: list[Job], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.tick_ports = replace(world.tick_ports, catch_up_share=60)
+        world.leap_to(DUE_AT)
+        with dying(world.wheel, "put_control", after=1):
+            world.tick()
+        announced = control_of(world).horizon
+        taken(world)
+        counted: list[int] = []
+
+        def count(held: Control, counts: tuple[int, ...], *more: Any) -> Control:
+            counted.append(sum(counts))
+            return shared_out(held, counts, *more)
+
+        monkeypatch.setattr("carillon.tick.segment_visit.shared_out", count)
+        world.clock.set(DUE_AT + timedelta(minutes=10))
+        world.tick()
+        orders = taken(world)
+        late = range(announced + 1, minute_of(world.clock.now()))
+        assert counted == [4 * len(late)]
+        assert len(chunks_in(orders)) > 0
+        assert all(each.wait_until for each in alone_in(orders)[4:])
 
     def test_one_that_stands_for_the_others_goes_alone(self, world: World) -> None:
         made(world, 4, schedule="* * * * *")

@@ -118,7 +118,8 @@ def _packed(ref: bytes, end: Ended, pool: list[str]) -> bytes:
     started = 0 if end.started_at is None else microseconds_of(end.started_at)
     lasted = 0
     if end.started_at is not None and end.finished_at is not None:
-        lasted = (end.finished_at - end.started_at) // _MICROSECOND
+        # The clock may have been set back meanwhile.
+        lasted = max(0, (end.finished_at - end.started_at) // _MICROSECOND)
     return _END.pack(ref, _OUTCOMES.index(end.outcome), started, lasted, place)
 
 

@@ -1,0 +1,149 @@
+"""Outcomes of runs whose rows a chunk has yet to write."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from carillon.domain.chunks.placing import Plan
+from carillon.domain.job import Lane
+from carillon.domain.run import RunKey, RunKind, RunStatus
+from carillon.domain.wheel.entry import minute_of
+from carillon.services.history import History
+from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
+from tests.unit.executor.kit import LEASE_SECONDS
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def world() -> World:
+    """With a plan by which all jobs go in the one chunk."""
+    world = World("a", "b")
+    plan = Plan(0, minute_of(DUE_AT), "salt", DUE_AT + 15 * 24 * HOUR, {(0, Lane.NORMAL): 1})
+    assert world.chunks.put_plan(plan)
+    return world
+
+
+@pytest.fixture
+def history(world: World) -> History:
+    return world.executor_ports.history
+
+
+class TestOutcome:
+    def test_a_success_is_known_before_its_row_is_there(
+        self, world: World, history: History
+    ) -> None:
+        order = world.order()
+        with world.dying(world.runs, "put_copies"):
+            world.handle_chunk(order)
+        before = history.outcome(world.by_name["b"], world.alone("b").key)
+        world.handle_chunk(order)
+        assert before is not None
+        assert before == world.row("b")
+
+    def test_one_in_its_window_is_found_by_its_nominal_time(self) -> None:
+        world = World()
+        job = world.make("job", "55 * * * *", window="10m", fraction=0.5)
+        plan = Plan(0, minute_of(DUE_AT), "salt", DUE_AT, {(0, Lane.NORMAL): 1})
+        assert world.chunks.put_plan(plan)
+        with world.dying(world.runs, "put_copies"):
+            world.handle_chunk(world.order())
+        key = world.alone("job").key
+        run = world.executor_ports.history.outcome(job, key)
+        assert key.fire_at == DUE_AT - timedelta(minutes=5)
+        assert run is not None
+        assert (run.key, run.effective_at) == (key, DUE_AT)
+
+    def test_one_under_way_runs(self, world: World, history: History) -> None:
+        world.crash_after_claim(world.order())
+        run = history.outcome(world.by_name["b"], world.alone("b").key)
+        assert run is not None
+        assert (run.status, run.attempt) == (RunStatus.RUNNING, 1)
+        assert (run.claim_id, run.lease_until) == (
+            world.chunk().claim_id,
+            world.chunk().lease_until,
+        )
+
+    def test_what_goes_on_by_itself_is_known_by_its_row(
+        self, world: World, history: History
+    ) -> None:
+        job, key = world.by_name["b"], world.alone("b").key
+        world.pause(job)
+        world.handle_chunk(world.order())
+        assert history.outcome(job, key) is None
+        world.execute()
+        run = history.outcome(job, key)
+        assert run is not None
+        assert run.status is RunStatus.SKIPPED
+
+    def test_its_row_says_more_than_its_chunk(self, world: World, history: History) -> None:
+        world.answer(b=BUSY)
+        world.handle_chunk(world.order())
+        row = world.row("b")
+        assert row is not None
+        assert history.outcome(world.by_name["b"], row.key) == row
+
+    def test_a_dead_attempt_is_known_by_its_row(self, world: World, history: History) -> None:
+        order, key = world.order(), world.alone("b").key
+        world.crash_after_claim(order)
+        world.clock.advance(LEASE_SECONDS)
+        with world.dying(world.runs, "claim"):
+            world.handle_chunk(order)
+        assert history.outcome(world.by_name["b"], key) is None
+        world.handle_chunk(order)
+        assert history.outcome(world.by_name["b"], key) == world.row("b")
+
+    def test_it_is_found_under_a_generation_that_was_replaced(
+        self, world: World, history: History
+    ) -> None:
+        key = world.alone("b").key
+        with world.dying(world.runs, "put_copies"):
+            world.handle_chunk(world.order())
+        job = world.new_generation(world.by_name["b"], "30 * * * *")
+        run = history.outcome(job, key)
+        assert run is not None
+        assert run.status is RunStatus.SUCCEEDED
+
+    def test_there_is_none_without_plan_or_chunk_or_reference(
+        self, world: World, history: History
+    ) -> None:
+        job, key = world.by_name["b"], world.alone("b").key
+        assert history.outcome(job, key) is None, "there is no chunk"
+        assert history.outcome(job, replace(key, fire_at=DUE_AT + HOUR)) is None, "nor a plan"
+        with world.dying(world.runs, "put_copies"):
+            world.handle_chunk(world.order("a"))
+        assert history.outcome(job, key) is None, "it is not in it"
+
+    def test_what_goes_in_no_chunk_costs_no_look(self, world: World, history: History) -> None:
+        job, key = world.by_name["b"], world.alone("b").key
+        with world.failing(world.chunks, "get_plan"):
+            for other in (
+                RunKey(key.owner, key.job_id, RunKind.MANUAL, DUE_AT, "asked"),
+                replace(key, redrive=1),
+                replace(key, fire_at=DUE_AT - 2 * HOUR),
+            ):
+                assert history.outcome(job, other) is None
+            assert history.outcome(world.change(job, overlap="skip"), key) is None
+
+
+class TestOutcomes:
+    def test_only_those_without_a_row_are_looked_for(self, world: World, history: History) -> None:
+        order, job = world.order(), world.by_name["b"]
+        with world.dying(world.runs, "put_copies"):
+            world.handle_chunk(order)
+        times = [DUE_AT - HOUR, DUE_AT, DUE_AT + HOUR, DUE_AT]
+        with world.failing(world.runs, "get"):
+            (found,) = history.outcomes(job, times, [])
+        assert found.key == world.alone("b").key
+        assert history.outcomes(job, times, [found]) == []
+
+    def test_the_newest_are_looked_for(
+        self, world: World, history: History, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Rows come within minutes: what is older has none."""
+        asked: list[int] = []
+        monkeypatch.setattr(world.chunks, "get_plan", lambda segment, minute: asked.append(minute))
+        times = [DUE_AT + n * HOUR for n in range(60)]
+        assert history.outcomes(world.by_name["b"], times, []) == []
+        assert asked == [minute_of(each) for each in reversed(times[10:])]

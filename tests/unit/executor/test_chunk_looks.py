@@ -1,0 +1,139 @@
+"""Runs of changed jobs: a chunk may have run them under the generation before."""
+
+from datetime import timedelta
+
+import pytest
+
+from carillon.domain.chunks.placing import Plan
+from carillon.domain.job import Generation, Job, Lane
+from carillon.domain.message import Message
+from carillon.domain.run import RunStatus
+from carillon.domain.wheel.entry import message_of, minute_of
+from carillon.executor.batch import Handled
+from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
+from tests.unit.executor.kit import LEASE_SECONDS, SECOND
+
+MINUTE = minute_of(DUE_AT)
+
+
+@pytest.fixture
+def world() -> World:
+    """With a plan by which all jobs go in the one chunk."""
+    world = World("a", "b", "c")
+    plan = Plan(0, MINUTE, "salt", DUE_AT + timedelta(days=15), {(0, Lane.NORMAL): 1})
+    assert world.chunks.put_plan(plan)
+    return world
+
+
+def changed(world: World, name: str) -> Job:
+    """The job under another generation, made ten seconds before its occurrence, which that yields
+    too; yet to be committed."""
+    job, made_at = world.by_name[name], DUE_AT - 10 * SECOND
+    generation = Generation(world.entropy.new_id(made_at), made_at)
+    return job.in_new_generation(generation, made_at)
+
+
+def commit(world: World, job: Job) -> Message:
+    """The message that its filing has sent."""
+    assert world.jobs.replace(job, job.revision - 1)
+    return message_of(job, DUE_AT)
+
+
+class TestLooks:
+    def test_what_has_succeeded_in_a_chunk_is_not_run_again(self, world: World) -> None:
+        """The chunk read the job before the change, and died before it put the rows."""
+        job = changed(world, "b")
+        with world.dying(world.runs, "put_copies"):
+            world.handle_chunk(world.order())
+        message = commit(world, job)
+        assert world.handle(message).handled is Handled.DROPPED
+        assert world.row("b") is None, "its claim is withdrawn"
+        world.handle_chunk(world.order())
+        world.execute()
+        assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
+        row = world.row("b")
+        assert row is not None
+        assert row.status is RunStatus.SUCCEEDED
+
+    def test_it_waits_for_a_chunk_that_is_under_way(self, world: World) -> None:
+        """It may have read the job before the change, and be about to call."""
+        job = changed(world, "b")
+        world.crash_after_claim(world.order())
+        message = commit(world, job)
+        assert world.handle(message).handled is Handled.DEFERRED
+        assert world.row("b") is None
+        (again,) = world.queue.kept()
+        assert again.message == message
+        assert again.visible_at == DUE_AT + 2 * SECOND
+
+    def test_it_follows_a_chunk_that_was_disbanded(self, world: World) -> None:
+        """Under the generation that counts, in the attempt after the one that died."""
+        job = changed(world, "b")
+        world.crash_after_claim(world.order())
+        world.clock.advance(LEASE_SECONDS)
+        world.handle_chunk(world.order())
+        world.drain()
+        message = commit(world, job)
+        world.handle(message)
+        row = world.row("b")
+        assert row is not None
+        assert (row.status, row.attempt) == (RunStatus.SUCCEEDED, 2)
+        assert row.generation_id == job.generation.generation_id
+
+    def test_what_failed_in_a_chunk_goes_on_by_its_row(self, world: World) -> None:
+        job = changed(world, "b")
+        world.answer(b=BUSY)
+        world.handle_chunk(world.order())
+        world.answer()
+        message = commit(world, job)
+        assert world.handle(message).handled is Handled.REPEATED
+        assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
+
+    def test_a_chunk_that_saw_the_change_leaves_the_run_to_it(self, world: World) -> None:
+        order = world.order()
+        message = commit(world, changed(world, "b"))
+        world.handle_chunk(order)
+        world.handle(message)
+        world.execute()
+        assert sorted(world.called()) == [("a", 1), ("b", 1), ("c", 1)]
+
+    def test_without_a_chunk_it_runs_and_the_chunk_to_come_sees_the_change(
+        self, world: World
+    ) -> None:
+        order = world.order()
+        message = commit(world, changed(world, "b"))
+        assert world.handle(message).handled is Handled.RAN
+        world.handle_chunk(order)
+        world.execute()
+        assert sorted(world.called()) == [("a", 1), ("b", 1), ("c", 1)]
+
+    def test_a_chunk_without_it_is_none_of_its(self, world: World) -> None:
+        job = changed(world, "b")
+        world.crash_after_claim(world.order("a", "c"))
+        assert world.handle(commit(world, job)).handled is Handled.RAN
+
+    def test_a_job_that_was_not_changed_costs_no_read(self, world: World) -> None:
+        with world.failing(world.chunks, "get_plan"), world.failing(world.chunks, "get"):
+            assert world.handle(world.alone("b")).handled is Handled.RAN
+
+    def test_a_store_that_fails_withdraws_the_claim(self, world: World) -> None:
+        message = commit(world, changed(world, "b"))
+        with world.failing(world.chunks, "get_plan"):
+            assert world.lane(message) is Handled.DEFERRED
+        assert world.row("b") is None
+        world.run_until(DUE_AT + 10 * SECOND, ticking=False)
+        assert world.called() == [("b", 1)]
+
+
+class TestSettledGenerations:
+    """A message of another generation for an occurrence that the job's own entries bring."""
+
+    @pytest.mark.parametrize(("minutes", "handled"), [(60, Handled.DROPPED), (59, Handled.RAN)])
+    def test_its_own_chunk_runs_it(self, world: World, minutes: int, handled: Handled) -> None:
+        old = world.alone("b")
+        world.clock.set(DUE_AT - timedelta(minutes=minutes))
+        world.new_generation(world.by_name["b"])
+        world.clock.set(DUE_AT)
+        world.drain()
+        assert world.handle(old).handled is handled
+        assert world.called() == [] if handled is Handled.DROPPED else [("b", 1)]
