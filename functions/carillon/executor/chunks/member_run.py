@@ -53,16 +53,16 @@ class MemberRun:
     def __call__(self) -> Report | None:
         """The report of a run with a row of its own, or of one that is sent alone; None for one
         whose end is the chunk's to tell."""
+        report = None
         try:
-            return self._handled()
+            report = self._handled()
         except Exception as error:
             self._under_way.errors.append(error)
-            return None
-        finally:
-            # Whatever has happened to it, whoever meets the finished chunk sends it alone. Of a
-            # call that could not be recorded the attempt counts.
-            is_lost = self._is_called and self._row is None
-            self._settle(Ended(Outcome.DIED if is_lost else Outcome.ALONE))
+        # Whatever has happened to it, whoever meets the finished chunk sends it alone. Of a call
+        # that could not be recorded the attempt counts.
+        is_lost = self._is_called and self._row is None
+        self._settle(Ended(Outcome.DIED if is_lost else Outcome.ALONE))
+        return report
 
     def _handled(self) -> Report | None:
         ports, job, message = self._ports, self._context.job, self._context.message
