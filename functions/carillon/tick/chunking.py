@@ -4,26 +4,35 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 
+from carillon.domain.chunks.chunk import ref_of
 from carillon.domain.chunks.message import ChunkKey, ChunkMessage, Member, Order
 from carillon.domain.chunks.placing import Group, Plan, chunks_of
 from carillon.domain.message import Message
 from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, Entry, minute_of
 from carillon.domain.wheel.segment import Control
+from carillon.domain.wheel.zone_upgrade import zone_has_changed
 from carillon.schedules import SlotKind
 from carillon.stores.ports import ChunkStore
 
 _PLAN_LIFETIME = DATED_ENTRY_LIFETIME + timedelta(days=1)
 """As long as any tick may dispatch the minute again."""
 
+MOST_MEMBERS = 64
+"""Of one message: ten of them fit into a request. A plan may be older than the entries that a
+reindex has put since, so that all of these share its few chunks."""
+
 
 def may_be_chunked(entry: Entry, message: Message, control: Control) -> bool:
     """True if the plan of its minute decides whether the occurrence goes in a chunk.
 
     Of a backlog only minutes that were announced are planned: what nobody has sent yet is decided
-    by each job's catch-up.
+    by each job's catch-up. An entry by other rules of its zone than today's goes alone: others of
+    its generation may stand for the same occurrence.
     """
     minute = minute_of(message.due_at)
     if not entry.chunked_from or minute < entry.chunked_from or message.missed is not None:
+        return False
+    if zone_has_changed(entry):
         return False
     late_in = next((each for each in control.backlog if minute <= each.until), None)
     return late_in is None or minute <= late_in.announced
@@ -56,15 +65,19 @@ class Gathered:
         plan = Plan(self._segment, self._minute, salt, expires_at, wanted)
         if not chunks.put_plan(plan):
             plan = chunks.get_plan(self._segment, self._minute) or plan
-        members: dict[ChunkKey, list[Member]] = {}
+        members: dict[ChunkKey, dict[bytes, Member]] = {}
         for message, kind in self._messages:
             key = self._key_of(message, plan)
             if key is None:
                 yield message
-            else:
-                members.setdefault(key, []).append(_member_of(message, kind))
-        for key, listed in members.items():
-            yield ChunkMessage(key, tuple(dict.fromkeys(listed)))
+                continue
+            # A generation may have entries of two kinds of slots, after a change of its zone.
+            ref = ref_of(message.key.job_id, message.generation_id)
+            members.setdefault(key, {}).setdefault(ref, _member_of(message, kind))
+        for key, by_ref in members.items():
+            listed = tuple(by_ref.values())
+            for start in range(0, len(listed), MOST_MEMBERS):
+                yield ChunkMessage(key, listed[start : start + MOST_MEMBERS])
 
     def _key_of(self, message: Message, plan: Plan) -> ChunkKey | None:
         group = _group_of(message)

@@ -13,6 +13,7 @@ from os import cpu_count
 
 from carillon.audit.evidence import Violation
 from tests.simulation.mutants.activity import FEED
+from tests.simulation.mutants.chunks import CHUNKS
 from tests.simulation.mutants.completions import COMPLETIONS
 from tests.simulation.mutants.indexing import GENERATIONS, GONE
 from tests.simulation.mutants.kit import Mutant, swapped
@@ -47,6 +48,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *COMPLETIONS,
     *RESULTS,
     *NOTICES,
+    *CHUNKS,
 )
 MOST_SEEDS = 300
 _SETTLE_MINUTES = 60

@@ -113,19 +113,19 @@ def bodied(change: Callable[[dict[str, Any], Draws], dict[str, Any]]) -> Reshape
 
 def at_the_ticks(scenario: Scenario) -> Scenario:
     """Each request comes within the second in which a tick works: a whole minute's first."""
-    return _moved(scenario, 0, 1_000_000)
+    return moved(scenario, 0, 1_000_000)
 
 
-def _moved(scenario: Scenario, from_us: int, span_us: int) -> Scenario:
+def moved(scenario: Scenario, from_us: int, span_us: int) -> Scenario:
     """The same with each request in a span of its own minute."""
     offset_us = scenario.start.second * 1_000_000
 
-    def moved_us(request: Request) -> int:
+    def at_us(request: Request) -> int:
         minute_us = (request.after_us + offset_us) // MINUTE_US * MINUTE_US - offset_us
         chance_us = Draws(scenario.seed, f"tick {request.name}").below(span_us)
         return max(0, minute_us + from_us + chance_us)
 
-    requests = tuple(replace(each, after_us=moved_us(each)) for each in scenario.requests)
+    requests = tuple(replace(each, after_us=at_us(each)) for each in scenario.requests)
     return replace(scenario, requests=requests)
 
 

@@ -72,7 +72,7 @@ RESULTS = (
         "a whole result is put when its run has ended: who dies between leaves a run without it",
         (
             Swap(call, "with_result", _held_back),
-            Swap(RunProtocol, "_finish", _put_after),
+            Swap(RunProtocol, "finish", _put_after),
         ),
         both(_full, faulty(dies=0.05)),
     ),

@@ -113,7 +113,7 @@ def _gives_up(original: Code) -> Code:
 
 
 def _releases(original: Code) -> Code:
-    """RunProtocol._finish, which then writes that the job has no active run any more."""
+    """RunProtocol.finish, which then writes that the job has no active run any more."""
 
     def finish(self: RunProtocol, run: Run, context: RunContext) -> Report | None:
         report: Report | None = original(self, run, context)
@@ -189,7 +189,7 @@ RUNS = (
         "refused_finish_acknowledged",
         ("I1",),
         "a worker whose finish was refused acknowledges",
-        (Swap(RunProtocol, "_finish", _gives_up),),
+        (Swap(RunProtocol, "finish", _gives_up),),
         # Of a run that was stopped, by a request that died before it ordered what follows.
         reshape=both(
             small(6),
@@ -211,7 +211,7 @@ RUNS = (
         "the overlap's lock is released by a write, the active run's row is not asked",
         (
             Swap(overlap, "_is_under_way", instead(lambda run: run is not None)),
-            Swap(RunProtocol, "_finish", _releases),
+            Swap(RunProtocol, "finish", _releases),
         ),
     ),
     Mutant(

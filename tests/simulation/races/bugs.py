@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, cast
 from unittest.mock import patch
 
@@ -31,6 +32,8 @@ from carillon.stores.memory.wheel import MemoryWheelStore
 from carillon.stores.ports import JobStore, WheelStore
 from carillon.tick.counting import SegmentReport
 from carillon.tick.segment_visit import Visit
+from tests.simulation.mutants.chunks import CHUNKS, RACED
+from tests.simulation.mutants.kit import swapped
 
 
 @contextmanager
@@ -335,6 +338,7 @@ class _Mute:
 
 
 _BUGS: dict[str, Callable[[], Any]] = {
+    **{mutant.name: partial(swapped, mutant.swaps) for mutant in (*CHUNKS, *RACED)},
     "any_pause": _any_pause,
     "link_after_commit": _link_after_commit,
     "followed_anew": _followed_anew,

@@ -6,6 +6,7 @@ from functools import partial
 
 from carillon.domain.decisions import SkipReason
 from carillon.domain.run import Resolution, RunKind, RunStatus
+from tests.simulation.races.chunks import CHUNK_RACES
 from tests.simulation.races.completions import COMPLETION_RACES
 from tests.simulation.races.ending import Ending
 from tests.simulation.races.exploration import Actor, Setting
@@ -396,6 +397,7 @@ RACES = (
     Race("chain's next link", chain_link, "link_after_watermark", 1000, losses=0),
     *PAUSES,
     *SPREADS,
+    *CHUNK_RACES,
     *STOPS,
     *COMPLETION_RACES,
 )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from carillon.domain.chunks.chunk import Chunk, Outcome
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import FINAL, TIMEOUT_KIND, TRANSITIONS, Run, RunKey, RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, minute_of
@@ -16,7 +17,14 @@ from carillon.simulation.loop import Loop
 from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
 from tests.simulation.races.exploration import Exploration, Setting, State, short
 from tests.simulation.races.replay import Call
-from tests.simulation.races.stores import Content, Contents, Delivered, contents_of, put_into
+from tests.simulation.races.stores import (
+    Content,
+    Contents,
+    Delivered,
+    chunk_held,
+    contents_of,
+    put_into,
+)
 
 _FINAL_BUT_SETTLED = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
 
@@ -50,6 +58,8 @@ def watch(
             return _wrong_run(call, before, after, now)
         case "wheel", "put_control":
             return _wrong_control(call, before, after)
+        case "chunks", "finish":
+            return _wrong_chunk(call.args[0], before, after, now)
         case "targets", "deliver" if forbidden:
             return "a run starts that was claimed, or whose job was read, after a pause or deletion"
         case "targets", "deliver":
@@ -116,6 +126,18 @@ def _wrong_control(call: Call, before: Content, after: Content) -> str | None:
 def _control(content: Content, segment: int) -> Control | None:
     controls = content[1] if content else ()
     return next((control for control in controls if control.segment == segment), None)
+
+
+def _wrong_chunk(asked: Chunk, before: Content, after: Content, now: datetime) -> str | None:
+    if before == after:
+        return None
+    old = chunk_held(before, asked.key)
+    if old is None or old.is_final or old.claim_id != asked.claim_id:
+        return "I4: a chunk is finished that is final, or under another claim"
+    has_died = any(end.outcome is Outcome.DIED for end in (asked.ends or {}).values())
+    if has_died and now < old.lease_until:
+        return "I2: a chunk is disbanded under a live lease"
+    return None
 
 
 def _wrong_delivery(calls: Content) -> str | None:

@@ -29,7 +29,7 @@ from tests.simulation.races.stores import PORTS, Behave, Contents, effect
 DEAD, TOLD, OVER = -1, -2, -3
 """In the place of an actor's node: it died; its caller has its answer; it ended otherwise."""
 _NEVER_LOST = frozenset({CLOCK, ANSWER, "targets", "events"})
-_JUDGED_BY = frozenset({("jobs", "get"), ("runs", "claim")})
+_JUDGED_BY = frozenset({("chunks", "claim"), ("jobs", "get"), ("runs", "claim")})
 """A run that is claimed after a pause was answered may not start, whenever the job was read."""
 _NOT_STORED = frozenset({CLOCK, ANSWER})
 

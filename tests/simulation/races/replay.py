@@ -89,6 +89,9 @@ class Replay:
     def after(self, seconds: float, callback: object) -> None:
         """What is to be done during a call never is: a call takes no time."""
 
+    def spawn(self, process: object, name: str, act: object, at_us: int) -> None:
+        """Nor is what a timer would do."""
+
     def side_by_side(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
         """Of one segment there is but one."""
         return [call() for call in calls]
@@ -106,6 +109,9 @@ class Replay:
             for entry in args[0]:
                 self.call(port, method, effect, ([entry],), kwargs)
             return None
+        if (port, method) == ("jobs", "get_all"):
+            jobs = (self.call(port, "get", effect, key, kwargs) for key in args[0])
+            return {job.job_id: job for job in jobs if job is not None}
         if (port, method) == ("queue", "send") and len(args[0]) > 1:
             messages, delays, *more = args
             for message, delay in zip(messages, delays, strict=True):

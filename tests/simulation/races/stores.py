@@ -1,15 +1,19 @@
 """What the ports hold, as values: an exploration compares them, and goes back to them."""
 
+from ast import literal_eval
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from carillon.domain.message import Message, decode, encode
+from carillon.domain.chunks.chunk import Chunk
+from carillon.domain.chunks.message import ChunkKey, ChunkMessage, Order, decode, encode
 from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.wheel.delaying import check_delays, whole_delay
 from carillon.executor.targets import Call, Outcome
 from carillon.simulation.deployment import Deployment
+from carillon.stores.dynamo.chunks import chunk_item_of, chunk_of, plan_item_of, plan_of
+from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.stores.memory.messaging import MemoryEvents
 from carillon.stores.memory.rows import (
     MemoryJobStore,
@@ -28,7 +32,7 @@ from carillon.stores.ports import (
 
 PORTS = (
     *("jobs", "calendars", "wheel", "runs", "admission_rows", "operations", "idempotency_records"),
-    *("notifications", "windows"),
+    *("notifications", "windows", "chunks"),
     *("events", "queue", "targets"),
 )
 FUNCTION_SECONDS = 20
@@ -49,8 +53,14 @@ class Kept:
     receive_count: int = 0
 
     @property
-    def message(self) -> Message:
+    def message(self) -> Order:
         return decode(self.body)
+
+    @property
+    def name(self) -> str:
+        """The run's id, or the chunk's name."""
+        order = self.message
+        return order.key.name if isinstance(order, ChunkMessage) else order.key.run_id
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -73,7 +83,7 @@ class Lanes:
 
     def send(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[Order],
         delays: Sequence[float],
         until: datetime | None = None,
     ) -> None:
@@ -85,7 +95,7 @@ class Lanes:
     def receive(self, beginning: str) -> Kept | None:
         """The message longest visible of a run whose id begins so, hidden from now on."""
         for kept in sorted(self.kept):
-            is_wanted = kept.message.key.run_id.startswith(beginning)
+            is_wanted = kept.name.startswith(beginning)
             if kept.visible_at <= self._now and is_wanted:
                 self.kept.remove(kept)
                 taken = Kept(self._now + VISIBILITY, kept.body, kept.receive_count + 1)
@@ -142,6 +152,7 @@ _EMPTY: dict[str, Callable[[], Any]] = {
     "notifications": lambda: MemoryVersionedRows(NOTIFICATIONS),
     "windows": lambda: MemoryVersionedRows(WINDOWS),
     "events": MemoryEvents,
+    "chunks": MemoryChunkStore,
 }
 
 
@@ -160,6 +171,12 @@ def fill(port: str, store: Any, content: Content) -> None:
             store._put(run, None, True)
     elif port == "events":
         store.emitted += content
+    elif port == "chunks":
+        chunks, plans = content or ((), ())
+        store.chunks.update((key, chunk_of(key, literal_eval(item))) for key, item in chunks)
+        for (segment, minute), item in plans:
+            plan = plan_of(segment, minute, literal_eval(item))
+            store._plans[segment, minute] = plan
     else:
         store._rows.update(content)
 
@@ -177,7 +194,18 @@ def held(port: str, store: Any) -> Content:
         return tuple(sorted(rows, key=lambda run: (run.key.job_id, run.key.sort_key)))
     if port == "events":
         return tuple(sorted(store.emitted, key=repr))
+    if port == "chunks":
+        chunks = [(key, repr(chunk_item_of(store.chunks[key]))) for key in sorted(store.chunks)]
+        plans = [(key, repr(plan_item_of(store._plans[key]))) for key in sorted(store._plans)]
+        return tuple(chunks), tuple(plans)
     return tuple((key, store._rows[key]) for key in sorted(store._rows))
+
+
+def chunk_held(content: Content, wanted: ChunkKey) -> Chunk | None:
+    """The chunk of this key in what the port of chunks holds."""
+    chunks = content[0] if content else ()
+    items = (item for key, item in chunks if key == wanted)
+    return next((chunk_of(wanted, literal_eval(item)) for item in items), None)
 
 
 def contents_of(deployment: Deployment) -> Contents:

@@ -1,6 +1,7 @@
 """One occurrence of a claimed chunk: its call, and a row of its own if it is no quick success."""
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from threading import Event
 
 from carillon.domain.chunks.chunk import Ended, Outcome, run_under
@@ -22,6 +23,9 @@ from carillon.executor.runs.protocol import RunProtocol
 _TRIES = 20
 _BETWEEN_TRIES_SECONDS = 0.25
 """A message of another generation may claim the row for as long as it takes to find the chunk."""
+_LONGEST_WAIT = timedelta(seconds=LOOK_SECONDS)
+"""From the read of its job to its call: the threads of a process are for five chunks, and calls may
+last."""
 
 
 class MemberRun:
@@ -40,6 +44,7 @@ class MemberRun:
         self._under_way = under_way
         self._member = member
         self._context = context
+        self._read_at = ports.clock.now()
         self._row: Run | None = None
         self._is_called = False
         self._stopped = Event()
@@ -48,19 +53,21 @@ class MemberRun:
     def __call__(self) -> Report | None:
         """The report of a run with a row of its own, or of one that is sent alone; None for one
         whose end is the chunk's to tell."""
+        report = None
         try:
-            return self._handled()
+            report = self._handled()
         except Exception as error:
             self._under_way.errors.append(error)
-            return None
-        finally:
-            # Whatever has happened to it, whoever meets the finished chunk sends it alone. Of a
-            # call that could not be recorded the attempt counts.
-            is_lost = self._is_called and self._row is None
-            self._settle(Ended(Outcome.DIED if is_lost else Outcome.ALONE))
+        # Whatever has happened to it, whoever meets the finished chunk sends it alone. Of a call
+        # that could not be recorded the attempt counts.
+        is_lost = self._is_called and self._row is None
+        self._settle(Ended(Outcome.DIED if is_lost else Outcome.ALONE))
+        return report
 
     def _handled(self) -> Report | None:
         ports, job, message = self._ports, self._context.job, self._context.message
+        if self._is_late():
+            return send_alone(ports, [message])[0]
         run = running.begun(run_under(self._under_way.chunk, message), ports.clock.now())
         order = prepare_call(ports, run, self._context)
         if isinstance(order, Skip) or self._runs.permits.enter(Claim(run, None), message):
@@ -75,6 +82,11 @@ class MemberRun:
         report = None if self._stopped.is_set() else self._runs.finish(ended, self._context)
         # Of a run that is another's now, its own message does what follows.
         return report or send_alone(ports, [message])[0]
+
+    def _is_late(self) -> bool:
+        """True if it has waited for its turn: its job may have been paused since it was read, and
+        its call might outlast the lease."""
+        return self._ports.clock.now() - self._read_at > _LONGEST_WAIT
 
     def _called(self, run: Run, job: Job, order: PreparedCall) -> Run:
         """The run as its call has left it. A call that lasts puts a row, so that the others' end

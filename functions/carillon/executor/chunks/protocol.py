@@ -22,7 +22,7 @@ from carillon.domain.decisions import Defer, Leave
 from carillon.domain.execution.lateness import LATE
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
-from carillon.errors import HeldError, QueueUnavailableError, StoreUnavailableError
+from carillon.errors import HeldError
 from carillon.executor.batch import Handled, Report, defer_early
 from carillon.executor.chunks.member_run import MemberRun, send_alone
 from carillon.executor.chunks.under_way import UnderWay, successes_of
@@ -94,18 +94,16 @@ class ChunkProtocol:
     def _run(self, chunk: Chunk, message: ChunkMessage, ends_at: datetime) -> Report | None:
         """Run the occurrences of a chunk that is claimed; None when its finish was refused."""
         under_way = UnderWay(self._ports, chunk, message)
-        contexts: dict[Member, RunContext] = {}
         try:
             contexts = self._contexts(message, ends_at)
             others = [each for each in message.members if each not in contexts]
             reports = send_alone(self._ports, [message.alone(each) for each in others])
-        except (StoreUnavailableError, QueueUnavailableError):
-            contexts = {}  # nothing is called, and each goes alone when the message comes again
-            raise
-        finally:
+        except Exception:  # nothing is called, and each goes alone when the message comes again
             for member in message.members:
-                if member not in contexts:
-                    under_way.settle(member, Ended(Outcome.ALONE))
+                under_way.settle(member, Ended(Outcome.ALONE))
+            raise
+        for member in others:
+            under_way.settle(member, Ended(Outcome.ALONE))
         runs = [
             MemberRun(self._ports, self._runs, under_way, member, context)
             for member, context in contexts.items()

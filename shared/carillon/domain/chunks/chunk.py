@@ -8,7 +8,7 @@ absorb what is done.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -58,7 +58,7 @@ class Chunk:
     lease_until: datetime
     expires_at: datetime
     refs: tuple[bytes, ...]
-    ends: Mapping[bytes, Ended] | None = None
+    ends: Mapping[bytes, Ended] | None = field(default=None, hash=False)
 
     @property
     def is_final(self) -> bool:

@@ -9,10 +9,11 @@ from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.chunks.placing import Group, Place, Plan, chunked_from
 from carillon.domain.job import Job
 from carillon.domain.message import Message
-from carillon.domain.wheel.entry import minute_of
+from carillon.domain.wheel.entry import YOUNG_ENTRY, minute_of
 
-_COMMITTED_WITHIN = timedelta(minutes=5)
-"""From the making of a generation to its commit, and the difference of two clocks."""
+_COMMITTED_WITHIN = YOUNG_ENTRY
+"""From the making of a generation to its commit, which may stand still, and the difference of two
+clocks."""
 
 
 @dataclass(frozen=True, slots=True)

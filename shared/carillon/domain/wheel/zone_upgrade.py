@@ -32,7 +32,7 @@ def migrated(entry: Entry, horizon: int) -> tuple[Entry, list[Entry], NextEntry 
     the first link of what is a dated chain today.
 
     What is owed up to `horizon`, the last minute that is announced, goes alone; so do all
-    occurrences of the others as long as those of an entry that was put just now.
+    occurrences as long as those of an entry that was put just now.
 
     The entry stays where it is. It is to be put last, when the others are there and what they owe
     is sent: until then a tick that reads it begins anew. There are no others when the schedule is
@@ -41,12 +41,13 @@ def migrated(entry: Entry, horizon: int) -> tuple[Entry, list[Entry], NextEntry 
     moves = shifts_back(entry.calendar)
     if entry.schedule is None:
         return entry, [], None
-    own = replace(entry, zone_digest=zone_digest(entry.schedule, entry.spread_seconds, moves))
-    indexed = slots(entry.schedule, entry.spread_seconds, moves)
-    places = [Slot(indexed.kind, number) for number in sorted(indexed.numbers)]
     settled = horizon + int(SETTLED_AFTER.total_seconds()) // 60
     later = max(entry.chunked_from, settled) if entry.chunked_from else 0
-    others = [replace(own, slot=place, chunked_from=later) for place in places if place != own.slot]
+    digest = zone_digest(entry.schedule, entry.spread_seconds, moves)
+    own = replace(entry, zone_digest=digest, chunked_from=later)
+    indexed = slots(entry.schedule, entry.spread_seconds, moves)
+    places = [Slot(indexed.kind, number) for number in sorted(indexed.numbers)]
+    others = [replace(own, slot=place) for place in places if place != own.slot]
     return own, others, None if own.zone_digest else own.beyond(horizon)
 
 

@@ -1,0 +1,264 @@
+"""Bugs planted into chunks: their claim, their finish, what follows, and the looks at them."""
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any
+
+import carillon.domain.execution.start_decision as starting
+import carillon.executor.chunks.protocol as protocol
+import carillon.tick.chunking as chunking
+from carillon.domain.chunks.chunk import Chunk, Disband, Ended, Outcome, finished
+from carillon.domain.chunks.message import ChunkMessage, Order
+from carillon.domain.chunks.placing import Plan
+from carillon.domain.decisions import Drop, Leave, Proceed, Start
+from carillon.domain.execution.transitions import ClaimTerms
+from carillon.executor.batch import Report
+from carillon.executor.chunks.member_run import MemberRun
+from carillon.executor.chunks.protocol import ChunkProtocol
+from carillon.executor.runs.chunk_looks import ChunkLooks
+from carillon.simulation.faults import Draws
+from carillon.stores.memory.chunks import MemoryChunkStore
+from carillon.stores.ports import ChunkStore
+from carillon.tick.chunking import Gathered
+from carillon.tick.segment_visit import Visit
+from tests.simulation.mutants.kit import (
+    LANES,
+    Code,
+    Mutant,
+    Swap,
+    asked,
+    bodied,
+    both,
+    faulty,
+    given,
+    instead,
+    moved,
+)
+from tests.simulation.worlds.scenario import Scenario
+
+
+def _finish_of_anybody(original: Code) -> Code:
+    def finish(self: MemoryChunkStore, chunk: Chunk) -> bool:
+        with self._lock:
+            self.chunks[chunk.key] = chunk
+        return True
+
+    return finish
+
+
+def _only_acknowledges(original: Code) -> Code:
+    def step(
+        self: ChunkProtocol, message: ChunkMessage, seen: Chunk | None, ends_at: datetime
+    ) -> Report | None:
+        if seen is not None and seen.is_final:
+            return protocol._report(message, [])
+        report: Report | None = original(self, message, seen, ends_at)
+        return report
+
+    return step
+
+
+def _disbands_the_living(original: Code) -> Code:
+    def decide(
+        seen: Chunk | None, message: ChunkMessage, now: datetime, terms: ClaimTerms
+    ) -> object:
+        decision = original(seen, message, now, terms)
+        if seen is not None and isinstance(decision, Leave):
+            died = dict.fromkeys(seen.refs, Ended(Outcome.DIED))
+            return Disband(finished(seen, died))
+        return decision
+
+    return decide
+
+
+def _follows_only(*outcomes: Outcome | None) -> Any:
+    """ChunkProtocol._follow of no more members than those that have ended so."""
+
+    def make(original: Code) -> Code:
+        def follow(self: ChunkProtocol, chunk: Chunk, message: ChunkMessage) -> Report:
+            ends = {each: chunk.end_of(each) for each in message.members}
+            kept = [each for each, end in ends.items() if (end and end.outcome) in outcomes]
+            if not kept:
+                return protocol._report(message, [])
+            report: Report = original(self, chunk, replace(message, members=tuple(kept)))
+            return report
+
+        return follow
+
+    return make
+
+
+def _adopts(original: Code) -> Code:
+    def by_generation(job: Any, message: Any, now: Any, closed: Any) -> Start:
+        start: Start = original(job, message, now, closed)
+        is_settled = isinstance(start, Drop) and start.reason.startswith("the entries of the job")
+        return Proceed() if is_settled else start
+
+    return by_generation
+
+
+def _own_plan(original: Code) -> Code:
+    def planned(self: Gathered, chunks: ChunkStore, salt: str, *, is_on: bool) -> Iterator[Order]:
+        def put_plan(plan: Plan) -> bool:
+            chunks.put_plan(plan)
+            return True
+
+        stubborn = SimpleNamespace(put_plan=put_plan)
+        yield from original(self, stubborn, salt, is_on=is_on)
+
+    return planned
+
+
+def _marks_at_once(original: Code) -> Code:
+    def keep_lease(self: Visit, cursor: Any) -> None:
+        self._outbox.mark((self._control, cursor))
+        original(self, cursor)
+
+    return keep_lease
+
+
+def _reads_first(original: Code) -> Code:
+    """ChunkProtocol.handle, with the jobs as they are when the message is received."""
+
+    def handle(self: ChunkProtocol, message: ChunkMessage, ends_at: datetime) -> Report:
+        members = [(each.owner, each.job_id) for each in message.members]
+        jobs = self._ports.jobs.get_all(members)
+        early = copy(self)
+        known = SimpleNamespace(get_all=lambda keys: jobs)
+        early._ports = replace(self._ports, jobs=known)
+        report: Report = original(early, message, ends_at)
+        return report
+
+    return handle
+
+
+def _row_counts_as_success(original: Code) -> Code:
+    def settle(self: MemberRun, end: Ended) -> None:
+        if self._row is not None and end.outcome is Outcome.ALONE:
+            now = self._ports.clock.now()
+            end = Ended(Outcome.OK, self._under_way.chunk.claimed_at, now)
+        original(self, end)
+
+    return settle
+
+
+def _does_not_look(original: Code) -> Code:
+    return lambda self, start, job, message, now: start
+
+
+def _before_the_minute(scenario: Scenario) -> Scenario:
+    """Each request comes within two seconds before a whole minute, as executors wait for it."""
+    return moved(scenario, 58_000_000, 2_000_000)
+
+
+def _for_chunks(scenario: Scenario) -> Scenario:
+    """Jobs that go in chunks every minute, in a deployment that sends them; nothing is asked but to
+    create them, or the first chunk would never come."""
+    jobs = tuple(replace(job, seconds=1.5, failures=0.0) for job in scenario.jobs)
+    options = replace(scenario.options, chunks=True, owner_starts_per_minute=0)
+    creations = tuple(each for each in scenario.requests if each.what == "create")
+    calm = replace(scenario, jobs=jobs, options=options, requests=creations)
+    calm = replace(calm, ticks_down=(), executors_down=())
+    return bodied(_plain)(replace(calm, minutes=max(calm.minutes, 20)))
+
+
+def _plain(body: dict[str, Any], draws: Draws) -> dict[str, Any]:
+    """The body of a plain job that is due every minute."""
+    kept: dict[str, Any] = {name: body[name] for name in ("name", "tags") if name in body}
+    return {
+        **kept,
+        "schedule": "* * * * *",
+        "target": {"type": "task", "name": "echo"},
+        "catch_up": "all",
+        "overlap": "allow",
+        "retry": {**body["retry"], "max_attempts": 3},
+    }
+
+
+_LOST = ("I1", "I2", "late")
+_TWICE = ("I2", "I1", "attempts", "I4", "overlap")
+
+CHUNKS: tuple[Mutant, ...] = (
+    Mutant(
+        "chunk_finished_by_anybody",
+        _TWICE,
+        "the finish of a chunk does not ask whether its claim still holds",
+        (Swap(MemoryChunkStore, "finish", _finish_of_anybody),),
+    ),
+    Mutant(
+        "final_chunk_acknowledged",
+        _LOST,
+        "who meets a finished chunk acknowledges its message, and sends nothing alone",
+        (Swap(ChunkProtocol, "_step", _only_acknowledges),),
+    ),
+    Mutant(
+        "chunk_disbanded_alive",
+        _TWICE,
+        "a second message disbands a chunk whose holder is at it",
+        (Swap(protocol, "decide_chunk", _disbands_the_living),),
+    ),
+    Mutant(
+        "unlisted_member_dropped",
+        _LOST,
+        "what a finished chunk does not list is not sent alone",
+        (Swap(ChunkProtocol, "_follow", _follows_only(*Outcome)),),
+        world=(Swap(chunking, "MOST_MEMBERS", instead(1)),),
+    ),
+    Mutant(
+        "died_member_not_sent",
+        _LOST,
+        "the occurrences of a disbanded chunk are not sent alone",
+        (Swap(ChunkProtocol, "_follow", _follows_only(None, Outcome.OK, Outcome.ALONE)),),
+    ),
+    Mutant(
+        "no_look_at_chunks",
+        _TWICE,
+        "a changed job's run does not look at chunks of the generation before",
+        (Swap(ChunkLooks, "before", _does_not_look),),
+        reshape=both(
+            _for_chunks,
+            asked("change", 1, *LANES),
+            _before_the_minute,
+            given(most_latency_us=900_000),
+            faulty(slow=0.1),
+        ),
+    ),
+    Mutant(
+        "settled_instant_adopted",
+        _TWICE,
+        "another generation's message is adopted though the own occurrence goes in a chunk",
+        (Swap(starting, "_by_generation", _adopts),),
+    ),
+    Mutant(
+        "plan_not_obeyed",
+        _TWICE,
+        "a tick that finds a plan sends by its own",
+        (Swap(Gathered, "planned", _own_plan),),
+    ),
+    Mutant(
+        "cursor_passes_gathered",
+        _LOST,
+        "the cursor passes occurrences that are gathered, and not sent yet",
+        (Swap(Visit, "_keep_lease", _marks_at_once),),
+    ),
+    Mutant(
+        "slow_call_is_a_success",
+        ("I1", "I2", "I4", "attempts", "result"),
+        "a run of a chunk that has a row of its own is finished as a success at once",
+        (Swap(MemberRun, "_settle", _row_counts_as_success),),
+    ),
+)
+
+RACED: tuple[Mutant, ...] = (
+    Mutant(
+        "jobs_read_before_the_claim",
+        ("pause", "delete", "change", "I2", "I1"),
+        "the jobs of a chunk are read when its message is received",
+        (Swap(ChunkProtocol, "handle", _reads_first),),
+        reshape=both(_for_chunks, asked("pause", 1), _before_the_minute),
+    ),
+)
+"""Seeds hardly ever meet these: races find them (races/chunks.py)."""

@@ -1,0 +1,103 @@
+"""Races of a chunk: against whatever changes its job, against itself, and against its end."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from carillon.domain.run import RunStatus
+from tests.simulation.races.exploration import Actor, Setting
+from tests.simulation.races.kit import (
+    JOB_ID,
+    OPTIONS,
+    OWNER,
+    Race,
+    at,
+    create,
+    doubled,
+    executor,
+    lived,
+    race,
+    request,
+)
+from tests.simulation.races.replay import World
+from tests.simulation.races.stores import FUNCTION_SECONDS, Contents, Kept
+from tests.simulation.worlds.runner import chunk_sizes_of
+from tests.support.requests import job_patch
+
+_CHUNKED = replace(OPTIONS, chunks=True)
+_SCHEDULE: dict[str, object] = {"schedule": {"cron": "5,6 13 * * *"}}
+_LATER = job_patch({"schedule": {"cron": "5,7 13 * * *"}})
+PAUSE = request("pause", lambda api: api.jobs.pause(OWNER, JOB_ID))
+CHANGE = request("change", lambda api: api.jobs.change(OWNER, JOB_ID, _LATER, None))
+
+
+def _sent() -> Contents:
+    """The chunks of 13:05 and 13:06, by a job that was made at noon, are in the queue."""
+    plain = create(**_SCHEDULE, overlap="allow", retry={"max_attempts": 3})
+    with chunk_sizes_of(_CHUNKED):
+        contents = lived(at(64, 50), {at(0, 1): plain}, ticks_down=at(64, 40), options=_CHUNKED)
+    assert any(kept.body.startswith('{"v":2') for kept in contents["queue"])
+    return contents
+
+
+def _race(contents: Contents, *actors: Actor, second: int = 1, passing: int = 10) -> Setting:
+    members = {
+        "options": _CHUNKED,
+        "passing_seconds": [passing],
+        "forbidding": frozenset({"pause"}),
+    }
+    return race(at(65, second), contents, actors, **members)
+
+
+def chunk_against_pause() -> Setting:
+    return _race(_sent(), executor(), PAUSE)
+
+
+def chunk_against_change() -> Setting:
+    return _race(_sent(), executor("executor a"), CHANGE, executor("executor b"))
+
+
+def chunk_against_itself() -> Setting:
+    return _race(doubled(_sent()), executor("executor a"), executor("executor b"))
+
+
+def disband_against_finish() -> Setting:
+    """The lease of the first lapses meanwhile."""
+    return _race(
+        doubled(_sent()),
+        executor("executor a"),
+        executor("executor b"),
+        passing=FUNCTION_SECONDS + 2,
+    )
+
+
+def _consumer() -> Actor:
+    def act(world: World) -> None:
+        kept: Kept | None = world.lanes.receive("")
+        if kept is not None:
+            ends_at = world.now() + timedelta(seconds=FUNCTION_SECONDS)
+            world.deployment.router.dead(kept.body, ends_at)
+            world.lanes.delete(kept)
+
+    return Actor("consumer", act, limit_seconds=FUNCTION_SECONDS)
+
+
+def dead_letter_against_executor() -> Setting:
+    return _race(doubled(_sent()), executor(), _consumer())
+
+
+_RAN_OR_PAUSED = frozenset({RunStatus.SUCCEEDED, RunStatus.SKIPPED})
+CHUNK_RACES = (
+    Race(
+        "chunk against pause",
+        chunk_against_pause,
+        "jobs_read_before_the_claim",
+        5_000,
+        allowed=_RAN_OR_PAUSED,
+    ),
+    Race("chunk against change", chunk_against_change, "died_member_not_sent", 100_000),
+    Race("chunk against itself", chunk_against_itself, "final_chunk_acknowledged", 8_000),
+    Race("disband against finish", disband_against_finish, "chunk_finished_by_anybody", 10_000),
+    Race(
+        "dead letter against executor", dead_letter_against_executor, "chunk_disbanded_alive", 5_000
+    ),
+)
