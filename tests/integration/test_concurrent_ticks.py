@@ -189,7 +189,6 @@ def test_also_when_roots_and_shares_come_doubled_and_at_once_after_an_outage(
     clock.advance(300)
     outcomes, invited = roots_and_shares_at_once(system)
     assert set(invited) <= {Share(number, WORKERS) for number in range(1, WORKERS)}
-    assert invited, "a backlog is worth all that there are"
     assert SegmentOutcome.FAILED not in outcomes
     assert outcomes.count(SegmentOutcome.DISPATCHED) >= MORE_SEGMENTS
     controls = [system.stores.wheel.get_control(segment) for segment in range(MORE_SEGMENTS)]

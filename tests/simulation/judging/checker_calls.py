@@ -16,7 +16,7 @@ from tests.simulation.judging.known import Known
 
 _I2 = "I2"
 _I3 = "I3"
-_CHANGED_LATELY = timedelta(minutes=5)
+_CHANGED_LATELY = timedelta(hours=1)
 _LONGEST_LOOK = timedelta(seconds=4)
 _LAG = timedelta(seconds=1.5)
 _CALLS_BEFORE_START = 10

@@ -20,7 +20,7 @@ from tests.simulation.races.kit import (
 )
 from tests.simulation.races.replay import World
 from tests.simulation.races.stores import FUNCTION_SECONDS, Contents, Kept
-from tests.simulation.worlds.runner import chunk_sizes_of
+from tests.simulation.worlds.runner import chunk_sizes
 from tests.support.requests import job_patch
 
 _CHUNKED = replace(OPTIONS, chunks=True)
@@ -33,7 +33,7 @@ CHANGE = request("change", lambda api: api.jobs.change(OWNER, JOB_ID, _LATER, No
 def _sent() -> Contents:
     """The chunks of 13:05 and 13:06, by a job that was made at noon, are in the queue."""
     plain = create(**_SCHEDULE, overlap="allow", retry={"max_attempts": 3})
-    with chunk_sizes_of(_CHUNKED):
+    with chunk_sizes(is_small=True):
         contents = lived(at(64, 50), {at(0, 1): plain}, ticks_down=at(64, 40), options=_CHUNKED)
     assert any(kept.body.startswith('{"v":2') for kept in contents["queue"])
     return contents

@@ -41,8 +41,8 @@ class TestLooks:
     @pytest.mark.parametrize(
         ("changed_at", "looks"),
         [
-            (NOON - 5 * MINUTE - SECOND, []),
-            (NOON - 5 * MINUTE, [LOOK]),
+            (NOON - HOUR - SECOND, []),
+            (NOON - HOUR, [LOOK]),
             (NOON, [LOOK]),
             (NOON + 10 * MINUTE, [LOOK]),
         ],
@@ -58,7 +58,7 @@ class TestLooks:
         assert list(looks_of(changed, message())) == [LOOK]
 
     def test_each_generation_counts_until_the_next_one_was_made(self) -> None:
-        twice = in_generation(in_generation(SETTLED, NOON - HOUR), NOON)
+        twice = in_generation(in_generation(SETTLED, NOON - HOUR - SECOND), NOON)
         (look,) = looks_of(twice, message())
         assert look.generation_id == twice.replaced[0].generation_id
         late = in_generation(in_generation(SETTLED, NOON - MINUTE), NOON)

@@ -64,7 +64,7 @@ class TestLooks:
         assert world.row("b") is None
         (again,) = world.queue.kept()
         assert again.message == message
-        assert again.visible_at == DUE_AT + 2 * SECOND
+        assert again.visible_at == DUE_AT + SECOND
 
     def test_it_follows_a_chunk_that_was_disbanded(self, world: World) -> None:
         """Under the generation that counts, in the attempt after the one that died."""
