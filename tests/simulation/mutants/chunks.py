@@ -16,9 +16,9 @@ from carillon.domain.chunks.placing import Plan
 from carillon.domain.decisions import Drop, Leave, Proceed, Start
 from carillon.domain.execution.transitions import ClaimTerms
 from carillon.executor.batch import Report
+from carillon.executor.chunks.looks import ChunkLooks
 from carillon.executor.chunks.member_run import MemberRun
 from carillon.executor.chunks.protocol import ChunkProtocol
-from carillon.executor.runs.chunk_looks import ChunkLooks
 from carillon.simulation.faults import Draws
 from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.stores.ports import ChunkStore

@@ -34,11 +34,11 @@ from carillon.domain.message import Message
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
 from carillon.executor.batch import Handled, Report, defer, defer_early, send_back
+from carillon.executor.chunks.looks import ChunkLooks
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import Admission, Held
 from carillon.executor.runs.call import PreparedCall, StopWatch, delivered, prepare_call
 from carillon.executor.runs.catching_up import CatchingUp
-from carillon.executor.runs.chunk_looks import ChunkLooks
 from carillon.executor.runs.completions import Completions
 from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.follow_up import FollowUp
