@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 
-from carillon.domain.chunks.chunk import Chunk, Outcome, ref_of, run_under, success_of
+from carillon.domain.chunks.chunk import Chunk, Outcome, run_under, success_of
 from carillon.domain.chunks.looking import Look, places_of
 from carillon.domain.job import Job
 from carillon.domain.message import Message
@@ -54,8 +54,7 @@ class History:
         if self._chunks is None or key.kind is not RunKind.SCHEDULED or key.redrive:
             return None
         for look in places_of(job, key.fire_at):
-            chunk_key = look.key_by(self._chunks.get_plan(look.segment, look.minute))
-            chunk = None if chunk_key is None else self._chunks.get(chunk_key)
+            chunk = chunk_by(self._chunks, look)
             found = None if chunk is None else _in_chunk(chunk, look, key)
             if found is not None:
                 return found
@@ -117,13 +116,17 @@ class History:
         return self._runs.dead_letters(owner, limit, cursor, only)
 
 
+def chunk_by(chunks: ChunkStore, look: Look) -> Chunk | None:
+    """The chunk that has the occurrence, by two strong reads; None where none has it, or yet."""
+    key = look.key_by(chunks.get_plan(look.segment, look.minute))
+    chunk = None if key is None else chunks.get(key)
+    return chunk if chunk is not None and look.ref in chunk.refs else None
+
+
 def _in_chunk(chunk: Chunk, look: Look, key: RunKey) -> Run | None:
-    """The run as its chunk has it; None where it is not in it, or goes on by itself."""
-    ref = ref_of(look.job_id, look.generation_id)
-    if ref not in chunk.refs:
-        return None
+    """The run as its chunk has it; None where it goes on by itself."""
     message = Message(key, look.generation_id, look.segment, chunk.key.lane, chunk.key.due_at)
     if chunk.ends is None:
         return run_under(chunk, message)
-    end = chunk.ends[ref]
+    end = chunk.ends[look.ref]
     return success_of(chunk, message, end) if end.outcome is Outcome.OK else None

@@ -2,12 +2,13 @@
 
 from datetime import datetime, timedelta
 
-from carillon.domain.chunks.chunk import Outcome, ref_of
+from carillon.domain.chunks.chunk import Outcome
 from carillon.domain.chunks.looking import looks_of
 from carillon.domain.decisions import Defer, Drop, Proceed, Start, YieldToLatest
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.executor.ports import ExecutorPorts
+from carillon.services.history import chunk_by
 
 _BETWEEN_LOOKS = timedelta(seconds=1)
 """A chunk is under way for some tenths of a second, or for as long as its slowest call, 2 s at
@@ -15,7 +16,7 @@ most."""
 
 
 class ChunkLooks:
-    """A job that was not changed within minutes of the occurrence costs no read."""
+    """A job that was not changed within an hour of the occurrence costs no read."""
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._ports = ports
@@ -29,13 +30,11 @@ class ChunkLooks:
         """
         chunks = self._ports.chunks
         for look in looks_of(job, message):
-            key = look.key_by(chunks.get_plan(look.segment, look.minute))
-            chunk = None if key is None else chunks.get(key)
-            ref = ref_of(look.job_id, look.generation_id)
-            if chunk is None or ref not in chunk.refs:
+            chunk = chunk_by(chunks, look)
+            if chunk is None:
                 continue
             if chunk.ends is None:
                 return Defer(now + _BETWEEN_LOOKS, "a chunk that has it is under way")
-            if chunk.ends[ref].outcome is Outcome.OK:
+            if chunk.ends[look.ref].outcome is Outcome.OK:
                 return Drop("it has succeeded in a chunk, under the generation before")
         return start

@@ -23,6 +23,7 @@ class UnderWay:
         self.errors: list[Exception] = []
         self._ports = ports
         self._ends: dict[bytes, Ended] = {}
+        self._is_finishing = False
         self._lock = Lock()
 
     def settle(self, member: Member, end: Ended) -> None:
@@ -37,8 +38,6 @@ class UnderWay:
             self._finish()
         except Exception as error:  # raised when all calls have ended
             self.errors.append(error)
-
-    _is_finishing = False
 
     def _finish(self) -> None:
         final = finished(self.chunk, dict(self._ends))

@@ -66,11 +66,8 @@ class Chunk:
 
     def end_of(self, member: Member) -> Ended | None:
         """The end of an occurrence; None while the chunk is claimed, or if it is not listed."""
-        return (
-            None
-            if self.ends is None
-            else self.ends.get(ref_of(member.job_id, member.generation_id))
-        )
+        ref = ref_of(member.job_id, member.generation_id)
+        return None if self.ends is None else self.ends.get(ref)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from carillon.clock import id_created_at
+from carillon.domain.chunks.chunk import ref_of
 from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.chunks.placing import Group, Place, Plan, chunked_from
 from carillon.domain.job import Job
@@ -25,6 +26,11 @@ class Look:
     segment: int
     minute: int
     group: Group
+
+    @property
+    def ref(self) -> bytes:
+        """The reference to the occurrence in its chunk."""
+        return ref_of(self.job_id, self.generation_id)
 
     def key_by(self, plan: Plan | None) -> ChunkKey | None:
         """The chunk by the minute's plan; None where the occurrence goes in none."""

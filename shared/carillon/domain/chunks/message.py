@@ -7,7 +7,7 @@ from typing import Any
 
 from carillon.clock import id_created_at
 from carillon.domain import message as single
-from carillon.domain.message import LONGEST_DELAY_SECONDS, Message, came_back
+from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.policies import Lane
 from carillon.domain.run import RunKey, RunKind
 from carillon.domain.wheel.entry import LAST_MINUTE, minute_start, slots_of_minute
@@ -157,6 +157,3 @@ def _member(
     for text in (owners[place], job_id):
         text.encode()  # a lone surrogate can be sent, but in no row
     return Member(owners[place], job_id, generation_id, _KINDS[letter], int(spread))
-
-
-__all__ = ["ChunkKey", "ChunkMessage", "Member", "Order", "came_back", "decode", "encode"]
