@@ -75,7 +75,7 @@ class Router:
         except StoreUnavailableError as error:
             first = message.alone(message.members[0])
             self._on_store_failure(first, error)
-            return self._waiting.wait_together(message)
+            return self._chunks.wait(message, error)
 
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Handle a message of a lane, without regard to waits for the store."""

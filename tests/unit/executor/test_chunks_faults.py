@@ -15,7 +15,7 @@ from carillon.domain.decisions import Claim
 from carillon.domain.execution.transitions import decide_claim
 from carillon.domain.run import Run, RunError, RunStatus
 from carillon.domain.targets import WebhookTarget
-from carillon.errors import QueueUnavailableError
+from carillon.errors import QueueUnavailableError, UnreadableRowError
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Success
@@ -50,6 +50,18 @@ class TestStoreFailures:
         assert world.sent() == [("chunk", 1)]
         world.run_until(DUE_AT + STORE_WAIT_SECONDS * SECOND, ticking=False)
         assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
+
+    @pytest.mark.parametrize("hours", [0, 23, 24])
+    def test_a_row_that_cannot_be_read_for_a_day_lets_each_go_alone(
+        self, world: World, hours: int
+    ) -> None:
+        world.crash_after_claim(world.order())
+        world.clock.set(DUE_AT + timedelta(hours=hours))
+        with world.failing(world.chunks, "get", UnreadableRowError("of a later version")):
+            world.handle_chunk(world.order())
+        alone = [("a", 1), ("b", 1), ("c", 1)]
+        assert world.sent() == (alone if hours == 24 else [("chunk", 1)])
+        assert world.called() == []
 
     def test_a_queue_that_takes_no_message_gets_them_at_the_next_reception(
         self, world: World

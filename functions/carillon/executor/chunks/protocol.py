@@ -4,6 +4,7 @@
 Returning acknowledges the message; raising leaves it to the queue.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from carillon.domain.chunks.chunk import (
@@ -19,10 +20,11 @@ from carillon.domain.chunks.chunk import (
 )
 from carillon.domain.chunks.message import ChunkMessage, Member
 from carillon.domain.decisions import Defer, Leave
+from carillon.domain.execution import store_waits
 from carillon.domain.execution.lateness import LATE
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
-from carillon.errors import HeldError
+from carillon.errors import HeldError, StoreUnavailableError, UnreadableRowError
 from carillon.executor.batch import Handled, Report, defer_early
 from carillon.executor.chunks.member_run import MemberRun, send_alone
 from carillon.executor.chunks.under_way import UnderWay, successes_of
@@ -73,6 +75,20 @@ class ChunkProtocol:
         if report is None:
             raise HeldError(f"{message.key.name}: the chunk has changed")
         return report
+
+    def wait(self, message: ChunkMessage, error: StoreUnavailableError) -> Report:
+        """Send a copy of a message that the store has failed, to be acknowledged then. A chunk that
+        cannot be read is given up a day after its second: each of its occurrences goes alone, where
+        the rows of those that have succeeded absorb it."""
+        age = self._ports.clock.now() - message.key.due_at
+        if isinstance(error, UnreadableRowError) and age >= store_waits.GIVEN_UP_AFTER:
+            return _report(
+                message, send_alone(self._ports, list(map(message.alone, message.members)))
+            )
+        again = replace(message, store_waits=message.store_waits + 1)
+        self._ports.queue.send([again], [int(store_waits.wait_of(message).total_seconds())])
+        first = message.alone(message.members[0])
+        return Report(Handled.DEFERRED, first, reason="the store failed")
 
     def _step(self, message: ChunkMessage, seen: Chunk | None, ends_at: datetime) -> Report | None:
         """Act on the chunk as it was read; None when that was refused."""

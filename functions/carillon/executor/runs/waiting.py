@@ -1,10 +1,8 @@
 """A message that the store has failed waits, or is given up."""
 
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 
-from carillon.domain.chunks.message import ChunkMessage
 from carillon.domain.decisions import Claim, Drop, Repeat
 from carillon.domain.execution import store_waits
 from carillon.domain.execution import transitions as running
@@ -45,14 +43,6 @@ class Waiting:
         self._ports.queue.send([again], [delay_seconds])
         reason = "a row cannot be read" if is_unreadable else "the store failed"
         return Report(Handled.DEFERRED, again, reason=reason)
-
-    def wait_together(self, message: ChunkMessage) -> Report:
-        """Send a copy of a chunk's message, to be acknowledged then."""
-        delay_seconds = int(store_waits.wait_of(message).total_seconds())
-        again = replace(message, store_waits=message.store_waits + 1)
-        self._ports.queue.send([again], [delay_seconds])
-        first = message.alone(message.members[0])
-        return Report(Handled.DEFERRED, first, reason="the store failed")
 
     def _give_up(self, message: Message, reason: str) -> Report | None:
         """None where it is to wait on: another executor is at it, or its row has changed."""
