@@ -25,10 +25,6 @@ class Deadline:
         """The deadline that is `seconds` from now."""
         return cls(monotonic() + seconds, stopped)
 
-    def within(self, seconds: float) -> "Deadline":
-        """This one, or the one that is `seconds` from now if that is earlier."""
-        return Deadline(min(self.at, monotonic() + seconds), self.stopped)
-
     def remaining(self) -> float:
         """Seconds left, 0 when it has passed."""
         if self.stopped is not None and self.stopped.is_set():

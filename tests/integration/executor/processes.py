@@ -40,9 +40,9 @@ class Tasks:
         call = _call(name, payload, timeout_seconds, stopped or Event())
         return self._caller.deliver(TaskTarget(name=name), call)
 
-    def run_soon(self, name: str, payload: str = "null", wait_seconds: float = 0) -> Report:
-        """Run a task if a child is free in time; raises PoolBusyError."""
-        call = _call(name, payload, 20, Event())
+    def run_in_child(self, name: str, payload: str = "null", timeout_seconds: float = 20) -> Report:
+        """Run a task by the pool alone; raises as that does."""
+        call = _call(name, payload, timeout_seconds, Event())
         deadline = call.deadline()
         request = request_of(
             TaskTarget(name=name),
@@ -51,7 +51,7 @@ class Tasks:
             deadline_at=deadline.at,
             variables={},
         )
-        return self.pool.run(request, deadline, wait_seconds=wait_seconds)
+        return self.pool.run(request, deadline)
 
 
 def _call(name: str, payload: str, timeout_seconds: float, stopped: Event) -> Call:

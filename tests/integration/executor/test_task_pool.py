@@ -66,7 +66,7 @@ def test_children_that_die_or_are_killed_free_their_places() -> None:
         caller.pool.prepare(3)
         outcomes = list(threads.map(lambda call: caller.run(*call), calls))
         assert most() <= 3
-        soon = [threads.submit(caller.run_soon, "sleep", "0.3") for _ in range(3)]
+        soon = [threads.submit(caller.run_in_child, "sleep", "0.3") for _ in range(3)]
         assert [one.result().error for one in soon] == [None] * 3
     kinds = [one.error.kind if isinstance(one, Failure) else "" for one in outcomes]
     assert kinds[0::3] == ["task_died"] * 3
@@ -85,10 +85,10 @@ def test_a_child_that_cannot_be_started_frees_its_place() -> None:
     caller = Tasks(ChildPool(TaskCode((SAMPLES,)), variables, limit=1))
     try:
         with pytest.raises(OSError, match="no credentials"):
-            caller.run_soon("echo")
+            caller.run_in_child("echo")
         with pytest.raises(OSError, match="no credentials"):
             caller.pool.prepare(1)
-        assert caller.run_soon("echo", "1").result == "1"
+        assert caller.run_in_child("echo", "1").result == "1"
     finally:
         caller.pool.close()
 
@@ -104,16 +104,14 @@ def test_preparing_counts_the_children_at_work() -> None:
 def test_who_gives_up_waiting_starts_nothing() -> None:
     before = children()
     with one_busy_child(1) as (caller, _, busy):
-        with pytest.raises(PoolBusyError):
-            caller.run_soon("die")
         began = time.monotonic()
         with pytest.raises(PoolBusyError):
-            caller.run_soon("die", wait_seconds=0.3)
+            caller.run_in_child("die", timeout_seconds=0.3)
         assert time.monotonic() - began >= 0.3
         assert not busy.done()
         assert len(children() - before) == 1
         assert isinstance(busy.result(), Success)  # its child was not killed
-        assert caller.run_soon("echo", "1").result == "1"
+        assert caller.run_in_child("echo", "1").result == "1"
 
 
 def test_a_limit_that_passes_before_a_child_is_free_is_no_time_out_of_the_task() -> None:
@@ -143,7 +141,7 @@ def test_a_place_that_comes_at_the_last_moment_is_passed_on() -> None:
                 return True
 
         assert caller.run("instant", stopped=SetWhenFree()) == Failure(STOPPED)
-        assert caller.run_soon("echo", "1").result == "1"
+        assert caller.run_in_child("echo", "1").result == "1"
 
 
 def test_who_waits_longest_is_served_first() -> None:

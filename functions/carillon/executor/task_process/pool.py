@@ -66,17 +66,15 @@ class ChildPool:
                 self._taken += 1
             self._put_back(self._started())
 
-    def run(
-        self, request: Request, deadline: Deadline, *, wait_seconds: float | None = None
-    ) -> Report:
+    def run(self, request: Request, deadline: Deadline) -> Report:
         """Run a request in a child of its own until `deadline`, of which waiting for a child is a
-        part: for `wait_seconds` at most, if they are given.
+        part.
 
         Raises PoolBusyError, when no child was free in time; CallTimeoutError and ChildLostError,
         after which the child is gone; ChildNotReadyError, when a new child took longer than that to
         start (it is kept for later calls); OSError when none can be started.
         """
-        self._take_place(deadline if wait_seconds is None else deadline.within(wait_seconds))
+        self._take_place(deadline)
         child = self._idle_child() or self._started()
         try:
             report = child.call(request, deadline)
