@@ -111,8 +111,8 @@ bench-cold: setup ## Measure what loading each packaged function costs, with and
 bench: setup ## Measure dispatch and the run protocol: in memory, then on MiniStack beside bare requests of boto3
 	@$(PY) -m tests.bench.dispatch
 
-bench-load: setup ## Measure the lag of RATE=7000 runs a minute on a stack of its own, for MINUTES=5, and whose CPU it took
-	@$(PY) -m tests.bench.load --rate $(or $(RATE),7000) --minutes $(or $(MINUTES),5)
+bench-load: setup ## Measure the lag of RATE=7000 runs a minute on a stack of its own, for MINUTES=5, and whose CPU it took; in chunks by CHUNKS=1
+	@$(PY) -m tests.bench.load --rate $(or $(RATE),7000) --minutes $(or $(MINUTES),5) $(if $(CHUNKS),--chunks)
 
 bench-recurrence: setup ## Measure the recurrence engine beside cronsim, croniter and APScheduler
 	@$(PY) -m tests.bench.recurrence

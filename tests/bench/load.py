@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from carillon.clock import SystemClock, SystemEntropy
+from carillon.clock import ManualClock, SystemClock, SystemEntropy
 from carillon.domain.job import Generation, Job, segment_of
 from carillon.domain.run import Run, RunStatus
 from carillon.domain.spec.names import job_id_of
@@ -167,10 +167,9 @@ def load(emulator: Emulator, deployment: Deployment, rate: int, minutes: int) ->
 
 def _filed(stores: Stores, rate: int, minutes: range) -> list[Job]:
     """Jobs due once in each of these minutes, and in no other within the hour."""
-    clock, entropy = SystemClock(), SystemEntropy()
-    indexer = Indexer.of(stores, clock)
-    now = clock.now().replace(microsecond=0)
+    entropy, now = SystemEntropy(), SystemClock().now().replace(microsecond=0)
     made_at = now - _AGE
+    indexer = Indexer.of(stores, ManualClock(made_at))  # which files nothing that it takes for old
     due = ",".join(str(minute % 60) for minute in minutes)
     jobs = []
     for number in range(rate):
@@ -231,12 +230,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.load", description=__doc__)
     parser.add_argument("--rate", type=int, default=7_000, help="jobs, due once a minute each")
     parser.add_argument("--minutes", type=int, default=5, help="that are measured")
+    parser.add_argument("--chunks", action="store_true", help="send the runs in chunks")
     given = parser.parse_args()
     if not (0 < given.rate <= MOST_JOBS and 0 < given.minutes <= MOST_MINUTES):
         parser.error(f"at most {MOST_JOBS:,} jobs and {MOST_MINUTES} minutes")
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    print(f"{machine}, {datetime.now(UTC):%Y-%m-%d}; {given.rate:,} runs a minute", flush=True)
-    context = {"task_modules": "carillon.executor.tasks.samples", "segments": SEGMENTS}
+    sent = "in chunks" if given.chunks else "each alone"
+    print(
+        f"{machine}, {datetime.now(UTC):%Y-%m-%d}; {given.rate:,} runs a minute, {sent}", flush=True
+    )
+    context = {
+        "task_modules": "carillon.executor.tasks.samples",
+        "segments": SEGMENTS,
+        "chunks": given.chunks,
+    }
     emulator = Emulator()
     with deployed(context, emulator) as deployment:
         found = load(emulator, deployment, given.rate, given.minutes)
