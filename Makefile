@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check baseline smoke simulate simulate-mutants drill-neighbours drill-bad-items drill-take-up take-up bench bench-load bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost screenshots fmt options client-types vendor synth lint-template deploy lock clean
+.PHONY: help setup run test check baseline smoke simulate simulate-mutants models drill-neighbours drill-bad-items drill-take-up take-up bench bench-load bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost screenshots fmt options client-types vendor synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ simulate: setup ## Simulate SEEDS=300 worlds from FIRST=0 on, with faults everyw
 
 simulate-mutants: setup ## See that the simulation finds every planted bug
 	@$(PY) -m tests.simulation.mutants
+
+models: setup ## Explore the models of chunks whole, with large bounds; see each planted bug break a promise
+	@$(PY) -m tests.models
 
 drill-neighbours: setup ## Let 200 webhooks of one owner hang beside another owner's jobs, for MINUTES=5
 	@$(PY) -m tests.e2e.drills.neighbours --minutes $(or $(MINUTES),5)

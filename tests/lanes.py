@@ -70,6 +70,7 @@ STACKS = [
 REST = [
     *_rest("tests/simulation", "mutants", "races", "worlds"),
     *_rest("tests/unit", "schedules", "api", "executor"),
+    Part("tests/models", ("tests/models",)),
     Part("tests/contract", ("tests/contract",)),
     Part("tests/integration", ("tests/integration",)),
     Part("tests/browser", ("tests/browser",)),
