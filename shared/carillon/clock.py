@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from heapq import heappop, heappush
-from threading import Condition, Event, Thread, Timer
+from threading import Condition, Event, Lock, Thread
 from typing import NoReturn, Protocol, TypeVar
 
 from ulid import ULID
@@ -103,7 +103,8 @@ class SystemClock:
 
 
 class ThreadTimers:
-    """Each in a thread of its own, but all that is to be repeated waits in one."""
+    """Each is done in a thread of its own, but all wait in one: most are called off before their
+    time, and cost no thread then."""
 
     def __init__(self) -> None:
         self._ordered: list[tuple[float, int, Event, Callable[[], None]]] = []
@@ -112,14 +113,19 @@ class ThreadTimers:
         self._waiter: Thread | None = None
 
     def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
-        timer = Timer(seconds, act)
-        timer.daemon = True
-        timer.start()
+        is_off, under_way = Event(), Lock()
+
+        def act_unless_off() -> None:
+            with under_way:
+                if not is_off.is_set():
+                    act()
 
         def call_off() -> None:
-            timer.cancel()
-            timer.join()
+            is_off.set()
+            with under_way:
+                pass
 
+        self._order(seconds, is_off, act_unless_off)
         return call_off
 
     def every(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:

@@ -15,20 +15,23 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import StringIO
-from itertools import product
-from typing import Any
+from itertools import count, product
+from typing import Any, TypeVar
 
 import boto3
 from botocore import xform_name
 
 from carillon.clock import Clock, ManualClock, SideBySideThreads, SystemClock
+from carillon.domain.chunks.message import ChunkKey, ChunkMessage, Member, decode, encode
+from carillon.domain.chunks.placing import MEAN_SIZE
 from carillon.domain.job import Generation, Job
-from carillon.domain.message import encode
+from carillon.domain.policies import Lane
 from carillon.domain.spec.names import job_id_of
-from carillon.domain.wheel.entry import Entry, entries_of
+from carillon.domain.wheel.entry import Entry, entries_of, minute_of
 from carillon.executor.batch import BATCH_SIZE
 from carillon.executor.targets import Success
 from carillon.local.emulator import Emulator
+from carillon.schedules import SlotKind
 from carillon.services.indexer import Indexer
 from carillon.stores.dynamo import open_stores
 from carillon.stores.ports import Stores
@@ -41,7 +44,9 @@ from tests.support.tables import create_deployment
 
 OCCURRENCES, SEGMENTS = 7_000, 16
 HERD, HERD_SEGMENTS = 100_000, 32
-RUNS, WARMING = 2_000, 200
+RUNS, WARMING = 2_400, 240
+CHUNKS_BATCH = 5
+"""Chunks in a batch, as many as the lanes' event sources hand over."""
 VISITS = 16
 """Segments that a tick visits side by side: MOST_VISITS of its handler."""
 DISPATCH_GOAL, RUN_GOAL = 60, 1_200
@@ -50,6 +55,8 @@ OWNER = "bench"
 _GENERATION_ID = "01KAN000000000000000000000"
 _DUE = datetime(2030, 1, 1, 12, 17, tzinfo=UTC)
 _TIMEOUT_SECONDS = 52
+
+_T = TypeVar("_T")
 
 Request = tuple[str, str, dict[str, Any]]
 """Service, operation and parameters."""
@@ -139,30 +146,41 @@ class Bare:
 
 
 def dispatched(
-    name: str, occurrences: int, segments: int, goal_us: int | None, *, beside: bool
+    name: str,
+    occurrences: int,
+    segments: int,
+    goal_us: int | None,
+    *,
+    beside: bool,
+    chunked: bool = False,
 ) -> Cost:
     """A tick that finds so many due in one minute, for which its clock stands still."""
     clock = ManualClock(_DUE - timedelta(minutes=1))
-    ours, twin = [Deployment(f"{segments}-{side}", clock) for side in ("ours", "twin")]
+    tables = f"{'chunks' if chunked else 'alone'}-{segments}"
+    ours, twin = [Deployment(f"{tables}-{side}", clock) for side in ("ours", "twin")]
     entries = [_entry(number, segments) for number in range(occurrences)]
     for deployment in (ours, twin) if beside else (ours,):
         deployment.stores.wheel.put_entries(entries)
         deployment.taken()
 
-    def tick() -> int:
-        return sum(report.messages for report in _tick(ours.stores, clock, segments))
-
-    assert tick() == 0  # makes control items and connections
+    _tick(ours.stores, clock, segments, chunked)  # makes control items and connections
     before = ours.taken()
     clock.set(_DUE)
     began, began_cpu = time.perf_counter(), time.process_time()
-    sent = tick()
+    _tick(ours.stores, clock, segments, chunked)
     cpu_seconds, local_seconds = time.process_time() - began_cpu, time.perf_counter() - began
-    assert sent == occurrences, f"{sent} messages were sent"
     requests = ours.taken()
+    sent = _occurrences_in(requests)
+    assert sent == occurrences, f"{sent} occurrences were sent"
     bare = _bare_cpu_seconds(Bare(ours, twin), before, requests) if beside else None
     counts = Counter(operation for _, operation, _ in requests)
     return Cost(name, occurrences, cpu_seconds, local_seconds, counts, bare, goal_us)
+
+
+def _occurrences_in(requests: Sequence[Request]) -> int:
+    sends = (params for _, operation, params in requests if operation == "SendMessageBatch")
+    orders = (decode(entry["MessageBody"]) for params in sends for entry in params["Entries"])
+    return sum(len(each.members) if isinstance(each, ChunkMessage) else 1 for each in orders)
 
 
 def _bare_cpu_seconds(bare: Bare, before: Sequence[Request], requests: Sequence[Request]) -> float:
@@ -173,7 +191,7 @@ def _bare_cpu_seconds(bare: Bare, before: Sequence[Request], requests: Sequence[
     return time.process_time() - began_cpu
 
 
-def _tick(stores: Stores, clock: Clock, segments: int) -> list[SegmentReport]:
+def _tick(stores: Stores, clock: Clock, segments: int, chunked: bool) -> list[SegmentReport]:
     ports = TickPorts(
         jobs=stores.jobs,
         calendars=stores.calendars,
@@ -183,31 +201,55 @@ def _tick(stores: Stores, clock: Clock, segments: int) -> list[SegmentReport]:
         clock=clock,
         on_bad_entry=lambda *_: None,
         side_by_side=SideBySideThreads(VISITS),
+        chunked=chunked,
     )
     dispatcher = Dispatcher(ports, lease_owner=OWNER, look_ahead_minutes=0)
     return dispatcher.tick(range(segments), (), clock.now() + timedelta(seconds=_TIMEOUT_SECONDS))
 
 
-def runs(name: str, goal_us: int) -> Cost:
+def runs(name: str, goal_us: int | None, *, chunked: bool) -> Cost:
     """The executor's handler with batches of first attempts, whose target ends at once."""
     clock = SystemClock()
-    ours, twin = [Deployment(f"runs-{side}", clock) for side in ("ours", "twin")]
-    due_at = clock.now().replace(second=0, microsecond=0)
+    ours, twin = [Deployment(f"runs-{chunked}-{side}", clock) for side in ("ours", "twin")]
     jobs = [_job(number, "* * * * *", 0) for number in range(RUNS + WARMING)]
     for job, deployment in product(jobs, (ours, twin)):
         assert deployment.stores.jobs.create(job)
         deployment.taken()
-    bodies = [encode(entries_of(job)[0].message_at(due_at)) for job in jobs]
+    now = clock.now()
+    batches = _chunks(jobs, now) if chunked else _singles(jobs, now)
+    warming = len(batches) * WARMING // len(jobs)
     handler = _executor(ours)
-    _receive(handler, bodies[:WARMING])
+    _receive(handler, batches[:warming])
     before = ours.taken()
     began, began_cpu = time.perf_counter(), time.process_time()
-    _receive(handler, bodies[WARMING:])
+    _receive(handler, batches[warming:])
     cpu_seconds, local_seconds = time.process_time() - began_cpu, time.perf_counter() - began
     requests = ours.taken()
     bare = _bare_cpu_seconds(Bare(ours, twin), before, requests)
     counts = Counter(operation for _, operation, _ in requests)
     return Cost(name, RUNS, cpu_seconds, local_seconds, counts, bare, goal_us)
+
+
+def _singles(jobs: Sequence[Job], now: datetime) -> list[list[str]]:
+    """The bodies of batches of their runs, each alone, due in this minute."""
+    due_at = now.replace(second=0, microsecond=0)
+    bodies = [encode(entries_of(job)[0].message_at(due_at)) for job in jobs]
+    return [list(each) for each in _batched(bodies, BATCH_SIZE)]
+
+
+def _chunks(jobs: Sequence[Job], now: datetime) -> list[list[str]]:
+    """The bodies of batches of their runs in chunks, due in this second."""
+    members = [Member(OWNER, job.job_id, _GENERATION_ID, SlotKind.HOURLY) for job in jobs]
+    keys = (ChunkKey(0, minute_of(now), now.second, Lane.NORMAL, number) for number in count())
+    bodies = [
+        encode(ChunkMessage(key, tuple(some)))
+        for key, some in zip(keys, _batched(members, MEAN_SIZE), strict=False)
+    ]
+    return [list(each) for each in _batched(bodies, CHUNKS_BATCH)]
+
+
+def _batched(some: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
+    return (some[first : first + size] for first in range(0, len(some), size))
 
 
 def _executor(deployment: Deployment) -> Callable[[dict[str, Any], Context], Any]:
@@ -226,9 +268,11 @@ def _executor(deployment: Deployment) -> Callable[[dict[str, Any], Context], Any
     return module.handler  # type: ignore[no-any-return]
 
 
-def _receive(handler: Callable[[dict[str, Any], Context], Any], bodies: Sequence[str]) -> None:
-    for first in range(0, len(bodies), BATCH_SIZE):
-        records = [_record(body) for body in bodies[first : first + BATCH_SIZE]]
+def _receive(
+    handler: Callable[[dict[str, Any], Context], Any], batches: Sequence[Sequence[str]]
+) -> None:
+    for bodies in batches:
+        records = [_record(body) for body in bodies]
         assert handler({"Records": records}, Context()) == {"batchItemFailures": []}
 
 
@@ -262,6 +306,12 @@ def _job(number: int, expression: str, segment: int) -> Job:
     )
 
 
+def executed(name: str, goal_us: int | None, *, chunked: bool) -> Cost:
+    """`runs`, without the metrics that the function prints."""
+    with redirect_stdout(StringIO()):
+        return runs(name, goal_us, chunked=chunked)
+
+
 def costs() -> Iterator[Cost]:
     """Each as soon as it is measured."""
     os.environ |= {
@@ -273,9 +323,11 @@ def costs() -> Iterator[Cost]:
     with Emulator() as emulator:
         os.environ["AWS_ENDPOINT_URL"] = emulator.endpoint_url
         due = f"dispatch {OCCURRENCES:,}, {SEGMENTS} segments"
-        yield dispatched(due, OCCURRENCES, SEGMENTS, DISPATCH_GOAL, beside=True)
-        with redirect_stdout(StringIO()):  # the function's metrics
-            executed = runs("run, batches of 10", RUN_GOAL)
-        yield executed
+        yield dispatched(due, OCCURRENCES, SEGMENTS, None, beside=True)
+        yield dispatched(
+            "the same in chunks", OCCURRENCES, SEGMENTS, DISPATCH_GOAL, beside=True, chunked=True
+        )
+        yield executed(f"run, batches of {BATCH_SIZE}", None, chunked=False)
+        yield executed(f"run, {CHUNKS_BATCH} chunks of {MEAN_SIZE}", RUN_GOAL, chunked=True)
         herd = f"dispatch {HERD:,}, {HERD_SEGMENTS} segments"
         yield dispatched(herd, HERD, HERD_SEGMENTS, None, beside=False)

@@ -12,7 +12,14 @@ from carillon.domain.calendar import CalendarUse
 from carillon.domain.events import JOB_EVENTS
 from carillon.domain.job import Lane
 from carillon.domain.policies import Backoff, CatchUp, Concurrency, Overlap, Rate, RetryPolicy
-from carillon.domain.run import RESULT_LIMIT_BYTES, Resolution, RunError, RunStatus
+from carillon.domain.run import (
+    RESULT_LIMIT_BYTES,
+    AttemptRecord,
+    Completion,
+    Resolution,
+    RunError,
+    RunStatus,
+)
 from carillon.domain.targets import SecretReference, WebhookTarget
 from carillon.domain.wheel.entry import Slot, entry_of_message
 from carillon.domain.wheel.segment import Backlog, Cursor
@@ -111,6 +118,17 @@ def test_an_ordinary_run_is_one_write_unit_from_claim_to_finish() -> None:
     error = RunError("http_503", "x" * RESULT_LIMIT_BYTES)
     dead = _ended(status=RunStatus.DEAD, result=None, error=error, reason="attempts exhausted")
     assert item_size(dead) < 1024
+
+
+def test_an_item_is_the_one_that_its_row_would_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`item_as` writes by the same attributes, without the row: also maps and lists of maps."""
+    error = RunError("k", "m", permanent=True)
+    attempts = (AttemptRecord(1, NOW, NOW, error),)
+    completion = Completion("h", NOW, 30, is_open=True, permits=("p",))
+    full = a_run(a_key("o"), error=error, attempts=attempts, completion=completion, waits=2)
+    direct = [runs.item_of(run) for run in (full, a_run(a_key("o")))]
+    monkeypatch.setattr(runs, "item_as", lambda model, **values: model(**values).serialize())
+    assert [runs.item_of(run) for run in (full, a_run(a_key("o")))] == direct
 
 
 def test_a_job_with_a_small_payload_is_small() -> None:

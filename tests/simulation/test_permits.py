@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from threading import Event
+from threading import Event, active_count
 from time import sleep
 
 import pytest
@@ -290,3 +290,14 @@ def test_a_timer_of_threads_is_called_off_or_waited_for() -> None:
     assert begun.wait(10)
     call_off()
     assert done == ["waited for"]
+
+
+def test_many_timers_of_threads_wait_in_one() -> None:
+    timers, before = ThreadTimers(), active_count()
+    off = [timers.after(30, lambda: None) for _ in range(50)]
+    assert active_count() <= before + 1
+    for call_off in off:
+        call_off()
+    done = Event()
+    timers.after(0.01, done.set)
+    assert done.wait(10), "those that were called off hold up none that comes earlier"

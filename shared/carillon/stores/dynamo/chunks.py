@@ -13,7 +13,7 @@ from carillon.domain.policies import Lane
 from carillon.errors import UnreadableRowError
 from carillon.stores.dynamo.attributes import instant_of, microseconds_of
 from carillon.stores.dynamo.models import ChunkRow, PlanRow
-from carillon.stores.dynamo.table import RawItem, Table
+from carillon.stores.dynamo.table import RawItem, Table, item_as
 
 _REF_BYTES = 13
 _END = struct.Struct(f">{_REF_BYTES}sBQIB")
@@ -55,7 +55,8 @@ def chunk_item_of(chunk: Chunk) -> RawItem:
     ends = chunk.ends or {}
     pool = list(dict.fromkeys(end.result for end in ends.values() if end.result is not None))
     packed = b"".join(_packed(ref, end, pool) for ref, end in ends.items())
-    return ChunkRow(
+    return item_as(
+        ChunkRow,
         partition=_partition(chunk.key),
         kind=_CHUNK,
         claim_id=chunk.claim_id,
@@ -65,7 +66,7 @@ def chunk_item_of(chunk: Chunk) -> RawItem:
         ends=packed if chunk.is_final else None,
         results=pool or None,
         expires_at=ceil_second(chunk.expires_at),
-    ).serialize()
+    )
 
 
 def chunk_of(key: ChunkKey, item: RawItem) -> Chunk:
@@ -93,13 +94,14 @@ def chunk_of(key: ChunkKey, item: RawItem) -> Chunk:
 def plan_item_of(plan: Plan) -> RawItem:
     """The item of a plan."""
     counts = [[second, lane.value, count] for (second, lane), count in plan.chunks.items()]
-    return PlanRow(
+    return item_as(
+        PlanRow,
         partition=_plan_partition(plan.segment, plan.minute),
         kind=_PLAN,
         salt=plan.salt,
         chunks=json.dumps(counts, separators=(",", ":")) if counts else None,
         expires_at=ceil_second(plan.expires_at),
-    ).serialize()
+    )
 
 
 def plan_of(segment: int, minute: int, item: RawItem) -> Plan:

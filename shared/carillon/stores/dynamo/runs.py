@@ -33,7 +33,7 @@ from carillon.stores.dynamo.models import (
     ResultRow,
     RunRow,
 )
-from carillon.stores.dynamo.table import RawItem, Span, Table, readable, unchanged
+from carillon.stores.dynamo.table import RawItem, Span, Table, item_as, readable, unchanged
 from carillon.stores.ports import DeadLetterFilter, Page
 
 _NOTHING = ("~", "!")
@@ -146,7 +146,8 @@ def item_of(run: Run) -> RawItem:
     """The item of a run."""
     key = run.key
     attention = run.attention
-    return RunRow(
+    return item_as(
+        RunRow,
         job_key=job_key_of(key.owner, key.job_id),
         run_key=key.sort_key,
         fire_at=key.fire_at,
@@ -177,7 +178,7 @@ def item_of(run: Run) -> RawItem:
         attention_owner=attention and _attention_owner(key.owner, attention),
         attention_key=attention and _attention_key(key),
         expires_at=ceil_second(run.expires_at),
-    ).serialize()
+    )
 
 
 def result_item_of(run: Run, text: str) -> RawItem:
