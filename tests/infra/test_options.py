@@ -30,7 +30,9 @@ def shown(default: object) -> str:
         return "none"
     if isinstance(default, tuple):
         return ", ".join(default)
-    return default if isinstance(default, str) else json.dumps(default).replace('"', "")
+    # In a table of Markdown a bar ends the cell.
+    text = default if isinstance(default, str) else json.dumps(default).replace('"', "")
+    return f"`{default}`".replace("|", "\\|") if "|" in text else text
 
 
 def test_the_documents_have_the_table_of_the_options() -> None:
