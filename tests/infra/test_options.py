@@ -94,6 +94,14 @@ def test_no_stage_reads_the_secrets_of_another() -> None:
         ("segments", []),
         ("tick_workers", 65),
         ("look_ahead_minutes", 0),
+        ("team_claim", ""),
+        ("team_claim", "my groups"),
+        ("team_pattern", ""),
+        ("team_pattern", "("),
+        ("team_pattern", "[a-z]+:(?P<role>viewer)"),
+        ("team_pattern", "(?P<team>[a-z]+)"),
+        ("team_default_role", "owner"),
+        ("personal_jobs", "perhaps"),
         ("look_ahead_minutes", 11),
         ("run_retention_days", 0),
         ("executor_timeout_seconds", 901),
@@ -175,6 +183,14 @@ def test_an_error_names_its_key(key: str, value: object) -> None:
 )
 def test_a_switch_is_on_or_off(value: object, on: bool) -> None:
     assert Options.from_context({"event_bus": value}).event_bus is on
+
+
+def test_a_pattern_without_a_role_needs_a_default() -> None:
+    pattern = "(?P<team>[a-z]+)"
+    with pytest.raises(ConfigurationError, match="team_pattern.*set team_default_role"):
+        Options(team_pattern=pattern)
+    teams = Options(team_pattern=pattern, team_default_role="viewer").teams
+    assert teams.teams_in(["billing", "a/b"]) == {"billing": "viewer"}
 
 
 @pytest.mark.parametrize("value", [1, 1001, "x", None])
