@@ -187,7 +187,7 @@ def test_a_switch_is_on_or_off(value: object, on: bool) -> None:
 
 def test_a_pattern_without_a_role_needs_a_default() -> None:
     pattern = "(?P<team>[a-z]+)"
-    with pytest.raises(ConfigurationError, match="team_pattern.*set team_default_role"):
+    with pytest.raises(ConfigurationError, match=r"team_pattern.*set team_default_role"):
         Options(team_pattern=pattern)
     teams = Options(team_pattern=pattern, team_default_role="viewer").teams
     assert teams.teams_in(["billing", "a/b"]) == {"billing": "viewer"}
