@@ -8,6 +8,7 @@ with the same rows: what the wire alone costs.
 import importlib
 import json
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -261,6 +262,7 @@ def _executor(deployment: Deployment) -> Callable[[dict[str, Any], Context], Any
         "RUNS_TABLE": settings.runs_table,
         "LANE_QUEUES": json.dumps({lane.value: url for lane, url in settings.lane_queues.items()}),
     }
+    sys.modules.pop("carillon.executor.handler", None)  # it takes its settings when it is loaded
     module = importlib.import_module("carillon.executor.handler")
     module.targets.close()
     module.targets.deliver = lambda target, call: Success(None)
