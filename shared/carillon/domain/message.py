@@ -106,7 +106,7 @@ class Message:
     def delay_seconds(self, now: datetime) -> float:
         """Seconds until it may start, as far as a queue can delay; in whole ones, as a queue takes
         them, see `delaying.whole_delay`: the executor waits out the rest."""
-        return max(0.0, min(LONGEST_DELAY_SECONDS, (self.starts_at - now).total_seconds()))
+        return delay_until(self.starts_at, now)
 
     def as_dict(self) -> dict[str, Any]:
         key = self.key
@@ -184,6 +184,11 @@ class Message:
             store_waits=int(form.get("store_waits", 0)),
             unreadable_since=None if unreadable_since is None else _instant(unreadable_since),
         )
+
+
+def delay_until(instant: datetime, now: datetime) -> float:
+    """Seconds from `now` to an instant, as far as a queue can delay."""
+    return max(0.0, min(LONGEST_DELAY_SECONDS, (instant - now).total_seconds()))
 
 
 def encode(message: Message) -> str:

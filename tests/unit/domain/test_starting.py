@@ -72,6 +72,22 @@ class TestWindows:
         assert decide_start(job(), message(in_time=in_time), NOON) == Proceed()
 
 
+class TestSettledJobs:
+    """A job an hour after its generation was made: its occurrences may go in chunks."""
+
+    SETTLED = job(generation=Generation(OLD, NOON - timedelta(days=1)))
+
+    @pytest.mark.parametrize("generation_id", [OLDER, NEWER_STALE])
+    def test_what_another_generation_has_sent_is_left_to_the_tick(self, generation_id: str) -> None:
+        start = decide_start(self.SETTLED, message(generation_id), NOON)
+        assert isinstance(start, Drop)
+
+    def test_what_a_change_has_sent_waits_for_its_commit(self) -> None:
+        """It may be all that is sent then: the entries of the generation before may be gone."""
+        start = decide_start(self.SETTLED, message(NEWER_YOUNG), NOON)
+        assert isinstance(start, Defer)
+
+
 class TestCalendars:
     def test_a_closed_day_is_skipped_with_a_note(self) -> None:
         note = "2026-12-01 is closed in calendar holidays"

@@ -81,14 +81,16 @@ class ChunkProtocol:
         cannot be read is given up a day after its second: each of its occurrences goes alone, where
         the rows of those that have succeeded absorb it."""
         age = self._ports.clock.now() - message.key.due_at
-        if isinstance(error, UnreadableRowError) and age >= store_waits.GIVEN_UP_AFTER:
+        is_unreadable = isinstance(error, UnreadableRowError)
+        if is_unreadable and age >= store_waits.GIVEN_UP_AFTER:
             return _report(
                 message, send_alone(self._ports, list(map(message.alone, message.members)))
             )
         again = replace(message, store_waits=message.store_waits + 1)
         self._ports.queue.send([again], [int(store_waits.wait_of(message).total_seconds())])
         first = message.alone(message.members[0])
-        return Report(Handled.DEFERRED, first, reason="the store failed")
+        reason = "a row cannot be read" if is_unreadable else "the store failed"
+        return Report(Handled.DEFERRED, first, reason=reason)
 
     def _step(self, message: ChunkMessage, seen: Chunk | None, ends_at: datetime) -> Report | None:
         """Act on the chunk as it was read; None when that was refused."""

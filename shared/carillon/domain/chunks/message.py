@@ -7,7 +7,7 @@ from typing import Any
 
 from carillon.clock import id_created_at
 from carillon.domain import message as single
-from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.message import Message
 from carillon.domain.policies import Lane
 from carillon.domain.run import RunKey, RunKind
 from carillon.domain.wheel.entry import LAST_MINUTE, minute_start, slots_of_minute
@@ -73,8 +73,8 @@ class ChunkMessage:
         return self.key.due_at
 
     def delay_seconds(self, now: datetime) -> float:
-        """Seconds until it may start, as far as a queue can delay."""
-        return max(0.0, min(LONGEST_DELAY_SECONDS, (self.starts_at - now).total_seconds()))
+        """As of a message for one run."""
+        return single.delay_until(self.starts_at, now)
 
     def other_generations(self, member: Member) -> tuple[str, ...]:
         """The other generations under which it has the job of a member."""
