@@ -95,6 +95,16 @@ def test_the_parts_of_a_key_tell_runs_apart(kit: Kit) -> None:
     assert [(run.key, run.token) for run in stored if run] == list(zip(keys, range(8), strict=True))
 
 
+def test_a_write_over_a_claim_that_was_released_since_is_refused(kit: Kit) -> None:
+    """Its token and status are still there, but the attempt that it was for never began."""
+    claim = _claimed(kit, kit.new_owner(), attempt=2, token=7)
+    released = dataclasses.replace(claim, attempt=1)
+    assert kit.runs.finish(released)
+    cancelled = dataclasses.replace(claim, status=RunStatus.CANCELLED, token=8, claim_id="stop")
+    assert not kit.runs.claim(cancelled, over=claim)
+    assert kit.runs.get(claim.key) == released
+
+
 def test_a_claim_over_none_needs_no_row(kit: Kit) -> None:
     run = _claimed(kit, kit.new_owner())
     assert not kit.runs.claim(dataclasses.replace(run, claim_id="another"), over=None)
@@ -111,9 +121,10 @@ def test_a_repeated_claim_knows_its_own_row(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize(
-    "difference", [{"token": 2}, {"claim_id": "other"}, {"status": RunStatus.RETRYING}]
+    "difference",
+    [{"token": 2}, {"claim_id": "other"}, {"status": RunStatus.RETRYING}, {"attempt": 7}],
 )
-def test_a_claim_over_a_run_needs_its_token_claim_and_status(
+def test_a_claim_over_a_run_needs_its_token_claim_status_and_attempt(
     kit: Kit, difference: dict[str, object]
 ) -> None:
     run = _claimed(kit, kit.new_owner())
@@ -127,7 +138,7 @@ def test_a_claim_over_a_run_needs_its_token_claim_and_status(
 
 def test_a_claim_over_a_run_does_not_compare_the_rest(kit: Kit) -> None:
     run = _claimed(kit, kit.new_owner())
-    seen = dataclasses.replace(run, attempt=7, lease_until=None, result="different")
+    seen = dataclasses.replace(run, waits=7, lease_until=None, result="different")
     assert kit.runs.claim(dataclasses.replace(run, token=2), over=seen)
 
 

@@ -256,7 +256,10 @@ class RunStore(Protocol):
         ...
 
     def claim(self, run: Run, over: Run | None) -> bool:
-        """Put `run` if the stored row has the token, claim id and status of `over`.
+        """Put `run` if the stored row has the token, claim id, status and attempt of `over`.
+
+        The attempt counts since the release of a takeover keeps the token and the status of it: who
+        read the claim must not write as if its attempt had begun.
 
         With None: if there is none. This also records a run that is to come (SCHEDULED) and a
         row that covers skipped occurrences; and every change of an open run, which nobody holds.

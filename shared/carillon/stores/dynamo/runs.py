@@ -63,7 +63,8 @@ class DynamoRunStore:
     def claim(self, run: Run, over: Run | None) -> bool:
         if over is None:
             return self._table.put(item_of(run), RunRow.run_key.does_not_exist())
-        return self._table.put(item_of(run), _stands_as(over, over.status))
+        stands = _stands_as(over, over.status) & (RunRow.attempt == over.attempt)
+        return self._table.put(item_of(run), stands)
 
     def finish(self, run: Run) -> bool:
         return self._table.put(item_of(run), _stands_as(run, RunStatus.RUNNING))

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TypeVar
 
 from carillon.clock import ceil_second
-from carillon.domain.run import Attention, Run, RunKey, cut
+from carillon.domain.run import Attention, Run, RunKey, RunStatus, cut
 from carillon.errors import UnreadableRowError
 from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.memory.rows import Expiry, KeyOrder
@@ -44,8 +44,7 @@ class MemoryRunStore:
             stored = self._rows.get(run.key)
             if over is None or stored is None:
                 return self._put(run, stored, allowed=stored is None and over is None)
-            seen = (over.token, over.claim_id, over.status)
-            return self._put(run, stored, (stored.token, stored.claim_id, stored.status) == seen)
+            return self._put(run, stored, _claim_of(stored) == _claim_of(over))
 
     def finish(self, run: Run) -> bool:
         with self._lock:
@@ -195,6 +194,11 @@ def _order_in(
     if order is None:
         order = orders[name] = KeyOrder(rows, text_of)
     return order
+
+
+def _claim_of(run: Run) -> tuple[int, str, RunStatus, int]:
+    """The fields that tell a claim from the row as it was before, and from those after it."""
+    return (run.token, run.claim_id, run.status, run.attempt)
 
 
 def _as_stored(run: Run) -> Run:
