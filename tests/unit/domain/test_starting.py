@@ -20,6 +20,7 @@ from tests.unit.domain.samples import (
     NEWER_YOUNG,
     NOON,
     OLD,
+    OLDER,
     job,
     message,
 )

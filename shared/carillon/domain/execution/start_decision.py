@@ -132,6 +132,9 @@ def _by_generation(job: Job, message: Message, now: datetime, closed: ClosedDays
             return Drop("the job's own generation catches up on it")
         due_at = key.fire_at + timedelta(seconds=job.spread_seconds)
         if job.is_chunked(due_at):
+            if message.generation_id > job.generation.generation_id:
+                # Once that is committed, its own message may be the only one.
+                return _decide_other_generation(job, message, now)
             # It may go in a chunk, which no row of it would stop.
             return Drop("the entries of the job's own generation are settled: a tick sends it")
         if max(now, message.due_at) < due_at:

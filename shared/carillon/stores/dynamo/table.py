@@ -65,8 +65,8 @@ def keys_of(model: type[Model]) -> tuple[Key, Key]:
 
 
 def item_as(model: type[Model], **values: Any) -> RawItem:
-    """The item of a row with these attributes, as `model(**values).serialize()` gives it, in a
-    third of the time; those that are None are absent."""
+    """The item of a row with these attributes, as `model(**values).serialize()` gives it,
+    without making the row; those that are None are absent."""
     attributes = model.get_attributes()
     typed = ((attributes[name], value) for name, value in values.items() if value is not None)
     return {each.attr_name: {each.attr_type: each.serialize(value)} for each, value in typed}
