@@ -15,6 +15,8 @@ from carillon.api.apply.routes import ApplyRoutes
 from carillon.api.apply.service import ApplyService
 from carillon.api.calendars.routes import CalendarRoutes
 from carillon.api.calendars.service import CalendarService
+from carillon.api.changes.routes import ChangeRoutes
+from carillon.api.changes.service import ChangeService
 from carillon.api.deployment import DeploymentRoutes
 from carillon.api.http.problems import (
     Kind,
@@ -102,6 +104,7 @@ class Api:
         self._serve_runs(jobs)
         self._serve_notifications()
         self._serve_views(jobs)
+        ChangeRoutes(self._routes, ChangeService(stores.jobs, stores.changes))
 
     def _serve_jobs(self, service: JobService) -> None:
         """Jobs, calendars, and manifests of both."""

@@ -30,6 +30,7 @@ from carillon.client.types.requests import (
 
 # ruff: noqa: E501
 # fmt: off
+Action = Literal["create", "change", "pause", "resume", "delete", "complete", "rename", "move"]
 AuthorKind = Literal["person", "machine", "role", "system"]
 ItemAction = Literal["create", "change", "revive", "rename", "none", "delete", "drift", "refused", "unavailable"]
 ItemKind = Literal["calendar", "job"]
@@ -90,6 +91,10 @@ class UpcomingForm(TypedDict):
 class WarningForm(TypedDict):
     code: WarningCode
     message: str
+class ActorForm(TypedDict):
+    kind: AuthorKind
+    id: str
+    name: str
 class AfterOutput(TypedDict):
     job: str
     when: Outcome | None
@@ -106,6 +111,10 @@ class ChangeForm(TypedDict):
     path: str
     before: Any
     after: Any
+class ChangePage(TypedDict):
+    next_cursor: str | None
+    unreadable: NotRequired[list[UnreadableForm]]
+    items: list[RecordedChange]
 class ChangedForm(TypedDict):
     changed: int
     managed: int
@@ -122,6 +131,10 @@ class JobSummaryPage(TypedDict):
     next_cursor: str | None
     unreadable: NotRequired[list[UnreadableForm]]
     items: list[JobSummaryForm]
+class MemberForm(TypedDict):
+    path: str
+    before: Any
+    after: Any
 class MinuteJobsForm(TypedDict):
     minute: str
     items: list[MinuteJobForm]
@@ -366,6 +379,18 @@ class NotificationForm(TypedDict):
     updated_at: str
     last_delivery: DeliveryForm | None
     is_dead: bool
+class RecordedChange(TypedDict):
+    change_id: str
+    at: str
+    by: ActorForm
+    via: Via
+    job_id: str
+    job_name: str
+    action: Action
+    revision: int
+    changed: list[MemberForm]
+    note: str | None
+    source: str | None
 class StatusForm(TypedDict):
     state: Literal["idle", "processing"]
     as_of: str

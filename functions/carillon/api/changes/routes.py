@@ -1,0 +1,145 @@
+"""/changes and /jobs/{job_id}/changes: who changed what."""
+
+import json
+from typing import Annotated, Any
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import BaseModel
+
+from carillon.api.changes.service import ChangeService
+from carillon.api.http.fields import ListForm, UtcTime
+from carillon.api.http.problems import Kind
+from carillon.api.http.routing import Resource, Routes, route
+from carillon.api.jobs.routes import JSON, Cursor, JobId, Limit
+from carillon.domain.changes.change import Action, Change
+from carillon.domain.spec.fields import Instant
+from carillon.domain.spec.owners import AuthorKind, Via
+from carillon.stores.ports import ChangeFilter
+
+FromQuery = Annotated[Instant | None, Query(alias="from", description="Made then or later.")]
+ToQuery = Annotated[Instant | None, Query(description="Made then or earlier.")]
+ByQuery = Annotated[
+    str | None,
+    Query(min_length=1, max_length=255, description="Only of the one with this id or name."),
+]
+ActionQuery = Annotated[Action | None, Query(description="Only these.")]
+JobQuery = Annotated[
+    str | None, Query(min_length=1, max_length=64, description="Only of this job, by its id.")
+]
+
+
+class ActorForm(BaseModel):
+    """The one who made a change: `id` is the token's subject or the role's ARN, `name` what people
+    know it by."""
+
+    kind: AuthorKind
+    id: str
+    name: str
+
+
+class MemberForm(BaseModel):
+    """A member that differs, null where there was or is none. A long value is a text that ends in
+    `…`; a payload, and the value of a header, is a digest."""
+
+    path: str
+    before: Any
+    after: Any
+
+
+class RecordedChange(BaseModel):
+    """A change: who did what, and by which way it came. `revision` is the one that it made,
+    `job_name` the name that the job had then, `source` the manifest or stack that applies its
+    settings."""
+
+    change_id: str
+    at: UtcTime
+    by: ActorForm
+    via: Via
+    job_id: str
+    job_name: str
+    action: Action
+    revision: int
+    changed: list[MemberForm]
+    note: str | None
+    source: str | None
+
+    @classmethod
+    def of(cls, change: Change) -> "RecordedChange":
+        author = change.author
+        return cls(
+            change_id=change.change_id,
+            at=change.at,
+            by=ActorForm(kind=author.kind, id=author.id, name=author.name),
+            via=author.via,
+            job_id=change.key,
+            job_name=change.name,
+            action=change.action,
+            revision=change.revision,
+            changed=[
+                MemberForm(
+                    path=each.path, before=json.loads(each.before), after=json.loads(each.after)
+                )
+                for each in change.changed
+            ],
+            note=change.note or None,
+            source=change.source or None,
+        )
+
+
+class ChangePage(ListForm):
+    items: list[RecordedChange]
+
+
+class ChangeRoutes(Resource):
+    """Each method answers one route."""
+
+    def __init__(self, routes: Routes, service: ChangeService) -> None:
+        super().__init__(routes)
+        self._service = service
+
+    @route("GET /changes", "List who changed what", {200: "A page of changes"}, Kind.NOT_FOUND)
+    def list_changes(
+        self,
+        from_at: FromQuery = None,
+        to: ToQuery = None,
+        by: ByQuery = None,
+        action: ActionQuery = None,
+        job: JobQuery = None,
+        limit: Limit = 25,
+        cursor: Cursor = None,
+    ) -> Response[ChangePage]:
+        """The changes of all your jobs, newest first, for as long as the deployment keeps them. A
+        change may be some seconds late; with `job` none is."""
+        only = ChangeFilter(from_at, to, by or "", action)
+        if job is not None:
+            return self._of_job(job, only, limit, cursor)
+        page = self._service.of_owner(self._owner(), limit, cursor, only)
+        return Response(200, JSON, ChangePage.of_page(page, RecordedChange.of))
+
+    @route(
+        "GET /jobs/<job_id>/changes",
+        "List who changed a job",
+        {200: "A page of changes"},
+        Kind.NOT_FOUND,
+    )
+    def list_changes_of_a_job(
+        self,
+        job_id: JobId,
+        from_at: FromQuery = None,
+        to: ToQuery = None,
+        by: ByQuery = None,
+        action: ActionQuery = None,
+        limit: Limit = 25,
+        cursor: Cursor = None,
+    ) -> Response[ChangePage]:
+        """All that was done to a job, by whom, and what differed, newest first. A deleted job
+        has them, too."""
+        only = ChangeFilter(from_at, to, by or "", action)
+        return self._of_job(job_id, only, limit, cursor)
+
+    def _of_job(
+        self, job_id: str, only: ChangeFilter, limit: int, cursor: str | None
+    ) -> Response[ChangePage]:
+        page = self._service.of_job(self._owner(), job_id, limit, cursor, only)
+        return Response(200, JSON, ChangePage.of_page(page, RecordedChange.of))

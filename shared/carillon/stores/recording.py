@@ -1,0 +1,84 @@
+"""Changes are recorded here and nowhere else: no job is written without a word of who did it.
+
+The commit itself puts the change into the job's row; the change's own row follows. Each commit
+first puts, if absent, that of the revision that it replaces, and who reads a job's changes puts a
+missing one, too: so a process that dies between the two loses nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from carillon.domain.changes.of_jobs import job_change
+from carillon.domain.job import Job, Successor
+from carillon.domain.spec.job_summary import JobSummary
+from carillon.domain.spec.owners import is_system
+from carillon.stores.choices import JobFilter, Tally
+from carillon.stores.pages import Page
+from carillon.stores.ports import ChangeStore, JobStore
+
+
+class RecordedJobs:
+    """A JobStore over one that knows no changes.
+
+    A write of the same revision is none: a mark of lane slow. Nor is one of the deployment's own
+    jobs: only Carillon writes those, by ticks, which may not write where changes are.
+    """
+
+    def __init__(self, jobs: JobStore, changes: ChangeStore) -> None:
+        self._jobs = jobs
+        self._changes = changes
+
+    def create(self, job: Job) -> bool:
+        if is_system(job.owner):
+            return self._jobs.create(job)
+        made = replace(job, last_change=job_change(None, job))
+        return self._settled(made, self._jobs.create(made))
+
+    def replace(self, job: Job, revision: int) -> bool:
+        if job.revision == revision or is_system(job.owner):
+            return self._jobs.replace(job, revision)
+        before = self._jobs.get(job.owner, job.job_id)
+        if before is None or before.revision != revision:
+            return before == job  # lost, or applied by a call whose answer was
+        complete(self._changes, before)
+        made = replace(job, last_change=job_change(before, job))
+        return self._settled(made, self._jobs.replace(made, revision))
+
+    def _settled(self, job: Job, won: bool) -> bool:
+        if won:
+            complete(self._changes, job)
+        return won
+
+    def get(self, owner: str, job_id: str) -> Job | None:
+        return self._jobs.get(owner, job_id)
+
+    def get_all(self, keys: Sequence[tuple[str, str]]) -> dict[str, Job]:
+        return self._jobs.get_all(keys)
+
+    def relink(self, job: Job, over: tuple[Successor, ...]) -> bool:
+        return self._jobs.relink(job, over)
+
+    def remove_unreadable(self, owner: str, job_id: str) -> bool:
+        return self._jobs.remove_unreadable(owner, job_id)
+
+    def list(
+        self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
+    ) -> Page[Job]:
+        return self._jobs.list(owner, limit, cursor, only)
+
+    def summaries(
+        self, owner: str, limit: int, cursor: str | None = None, only: JobFilter | None = None
+    ) -> Page[JobSummary]:
+        return self._jobs.summaries(owner, limit, cursor, only)
+
+    def tally(self, owner: str, cursor: str | None = None) -> Tally:
+        return self._jobs.tally(owner, cursor)
+
+    def scan(self, limit: int, cursor: str | None = None) -> Page[Job]:
+        return self._jobs.scan(limit, cursor)
+
+
+def complete(changes: ChangeStore, job: Job) -> None:
+    """Put the change that made this revision of a job, if its row is missing."""
+    if job.last_change is not None:
+        changes.put(job.last_change)

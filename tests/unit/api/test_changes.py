@@ -1,0 +1,190 @@
+"""GET /changes and /jobs/{job_id}/changes."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from carillon.domain.spec.names import job_id_of
+from carillon.stores.recording import RecordedJobs
+from tests.unit.api.conftest import BODY, NOW, World, create
+from tests.unit.api.gateway import OWNER, Answer, Client, Json
+
+
+def as_(world: World, sub: str = "owner-1", **claims: Any) -> Client:
+    client = Client(world.api())
+    client._claims = {"sub": sub, **claims}
+    return client
+
+
+def changes_of(client: Client, job_id: str, **query: str) -> list[Json]:
+    answer = client.get(f"/jobs/{job_id}/changes", **query)
+    assert answer.status == 200, answer.text
+    items: list[Json] = answer.json["items"]
+    return items
+
+
+Act = Callable[[Client, str], Answer]
+REPORT, JOB = "nightly report", "/jobs/named/nightly%20report"
+SPEC = {"schedule": "0 3 * * *", "target": {"type": "task", "name": "echo"}}
+PATCH, ALL = {"schedule": "every 6m"}, {"tag": "team:a"}
+
+MUTATIONS: dict[str, tuple[Act, str, str]] = {
+    "put_job": (lambda c, i: c.put(JOB, SPEC), "change", "api"),
+    "delete_named_job": (lambda c, i: c.delete(JOB), "delete", "api"),
+    "delete_job": (lambda c, i: c.delete(f"/jobs/{i}"), "delete", "api"),
+    "change_job": (lambda c, i: c.patch(f"/jobs/{i}", PATCH, "*"), "change", "api"),
+    "pause_job": (lambda c, i: c.post(f"/jobs/{i}/pause"), "pause", "api"),
+    "resume_job": (lambda c, i: c.post(f"/jobs/{i}/resume"), "resume", "api"),
+    "create_job": (lambda c, i: c.post("/jobs", BODY | {"name": "other"}), "create", "api"),
+    "delete_jobs": (lambda c, i: c.send("DELETE", "/jobs", query=ALL), "delete", "api"),
+    "create_jobs": (
+        lambda c, i: c.post("/jobs/bulk", {"items": [BODY | {"name": "other"}]}),
+        "create",
+        "api",
+    ),
+    "change_jobs": (
+        lambda c, i: c.send("PATCH", "/jobs/bulk", {"items": [{"job_id": i, "patch": PATCH}]}),
+        "change",
+        "api",
+    ),
+    "pause_jobs": (lambda c, i: c.send("POST", "/jobs/pause", query=ALL), "pause", "api"),
+    "resume_jobs": (lambda c, i: c.send("POST", "/jobs/resume", query=ALL), "resume", "api"),
+    "apply_manifest": (
+        lambda c, i: c.post("/apply", {"manifest": "m", "jobs": {REPORT: SPEC}, "adopt": True}),
+        "change",
+        "apply",
+    ),
+}
+"""By operation: what does it to the job of an id, and what is noted then."""
+NO_CHANGE_OF_A_JOB = {
+    *("put_calendar", "delete_calendar", "put_notification", "delete_notification"),
+    *("test_notification", "preview_schedule", "run_job", "cancel_run", "backfill_job"),
+    *("complete_run", "fail_run", "send_heartbeat", "cancel_operation"),
+    *("redrive_dead_letter", "discard_dead_letter"),
+    *("redrive_dead_letters", "discard_dead_letters"),
+}
+
+
+def test_no_operation_is_forgotten(world: World) -> None:
+    paths = world.api().describe()["paths"]
+    writing = {
+        operation["operationId"]
+        for methods in paths.values()
+        for method, operation in methods.items()
+        if method != "get"
+    }
+    assert writing == MUTATIONS.keys() | NO_CHANGE_OF_A_JOB
+
+
+@pytest.mark.parametrize("operation", MUTATIONS)
+def test_every_mutation_names_its_actor(world: World, operation: str) -> None:
+    act, action, via = MUTATIONS[operation]
+    ann, bob = as_(world, username="ann"), as_(world, username="bob")
+    job_id = create(ann, tags={"team": "a"})["job_id"]
+    if action == "resume":
+        ann.post(f"/jobs/{job_id}/pause")
+    world.clock.advance(1)
+
+    answer = act(bob, job_id)
+    assert answer.status in (200, 201, 204), answer.text
+
+    changed_id = job_id_of(OWNER, "other") if action == "create" else job_id
+    newest, *earlier = changes_of(ann, changed_id)
+    assert newest["by"] == {"kind": "person", "id": "owner-1", "name": "bob"}
+    assert (newest["action"], newest["via"], newest["job_id"]) == (action, via, changed_id)
+    assert [each["by"]["name"] for each in earlier] == ["ann"] * len(earlier)
+    assert ann.get("/changes").json["items"][0] == newest
+    assert ann.get("/changes", job=changed_id).json["items"] == [newest, *earlier]
+    assert newest["at"] == "2026-03-01T12:00:01.250Z"
+
+
+def test_a_rename_is_told_of_both_names(world: World) -> None:
+    client = as_(world, username="ann")
+    job_id = create(client)["job_id"]
+    body = {"manifest": "m", "jobs": {"new": SPEC | {"was": REPORT}}, "adopt": True}
+    assert client.post("/apply", body).status == 200
+    new_id = job_id_of(OWNER, "new")
+
+    assert [each["action"] for each in changes_of(client, job_id)] == ["rename", "create"]
+    (made,) = changes_of(client, new_id)
+    assert (made["action"], made["note"], made["source"]) == (
+        "rename",
+        f"from job {job_id}",
+        "manifest/m",
+    )
+
+
+def test_persons_machines_and_carillon_itself_are_told_apart(world: World) -> None:
+    """So are the ways by which changes come, an apply's, and an automatic pause."""
+    person = as_(world, username="ann")
+    job_id = create(person)["job_id"]
+    machine = as_(world, client_id="owner-1")
+    machine.send("POST", f"/jobs/{job_id}/pause", headers={"User-Agent": "carillon-cli/1"})
+    machine.post("/apply", {"manifest": "m", "jobs": {REPORT: SPEC}, "adopt": True})
+    recorded = RecordedJobs(world.jobs, world.changes)
+    resume = world.jobs.get(OWNER, job_id)
+    assert resume is not None
+    person.post(f"/jobs/{job_id}/resume")
+    active = world.jobs.get(OWNER, job_id)
+    assert active is not None
+    paused = active.paused(NOW + timedelta(seconds=2), "3 runs failed in a row")
+    assert recorded.replace(paused, active.revision)
+
+    assert [
+        (each["action"], each["by"]["kind"], each["via"], each["note"])
+        for each in changes_of(person, job_id)
+    ] == [
+        ("pause", "system", "system", "3 runs failed in a row"),
+        ("resume", "person", "api", None),
+        ("change", "machine", "apply", None),
+        ("pause", "machine", "cli", None),
+        ("create", "person", "api", None),
+    ]
+
+
+def test_a_change_says_what_differed(client: Client) -> None:
+    job_id = create(client)["job_id"]
+    body = {"schedule": "every 6m", "payload": {"key": "sesame"}, "timeout_seconds": 7}
+    assert client.patch(f"/jobs/{job_id}", body, "*").status == 200
+
+    newest, created = changes_of(client, job_id)
+    shown = {each["path"]: (each["before"], each["after"]) for each in newest["changed"]}
+    assert shown.pop("payload")[1].startswith("sha256:")
+    assert shown == {"schedule": ("every 5m", "every 6m"), "timeout_seconds": (None, 7)}
+    assert created["changed"] == []
+
+
+def test_filters_and_pages(client: Client, world: World) -> None:
+    ids = [create(client, key=str(number))["job_id"] for number in range(3)]
+    world.clock.advance(60)
+    client.post(f"/jobs/{ids[0]}/pause")
+
+    def found(**query: str) -> list[str]:
+        answer = client.get("/changes", **query)
+        assert answer.status == 200, answer.text
+        return [each["action"] for each in answer.json["items"]]
+
+    assert found() == ["pause", *["create"] * 3]
+    assert found(action="pause") == ["pause"]
+    assert found(by="owner-1", **{"from": "2026-03-01T12:00:30Z"}) == ["pause"]
+    assert found(to="2026-03-01T12:00:30Z") == ["create"] * 3
+    assert found(by="somebody") == []
+    first = client.get("/changes", limit="3").json
+    rest = client.get("/changes", limit="3", cursor=first["next_cursor"]).json
+    assert [len(page["items"]) for page in (first, rest)] == [3, 1]
+    assert rest["next_cursor"] is None
+    bad = client.get("/changes", action="sing")
+    assert (bad.status, bad.fields) == (422, ["action"])
+
+
+def test_they_are_their_owners(client: Client, stranger: Client, world: World) -> None:
+    job_id = create(client)["job_id"]
+
+    assert stranger.get(f"/jobs/{job_id}/changes").status == 404
+    assert stranger.get("/changes", job=job_id).status == 404
+    assert stranger.get("/changes").json["items"] == []
+    assert client.get("/jobs/nothing/changes").status == 404
+    client.delete(f"/jobs/{job_id}")
+    assert [each["action"] for each in changes_of(client, job_id)] == ["delete", "create"]
