@@ -100,8 +100,8 @@ def differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, 
 
 
 def changed_members(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """What differs between two documents, as it may be kept: no value that may be a secret, none
-    that is long, and no more of them than fit."""
+    """The members that differ between two documents, as they may be kept: no value that may be a
+    secret, none that is long, and no more of them than fit."""
     masked = dict(_masked(dict(before))), dict(_masked(dict(after)))
     found: list[Difference] = []
     left_bytes = CHANGED_BYTES

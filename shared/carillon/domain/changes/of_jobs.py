@@ -16,7 +16,7 @@ _BY_STATE = {
 
 
 def job_change(before: Job | None, after: Job) -> Change:
-    """What made `after` of `before`, the row that it replaces, if there is one.
+    """The change that made `after` of `before`, the row that it replaces, if there is one.
 
     It follows from the two rows alone: who writes the same row again writes the same change.
     """
