@@ -104,7 +104,7 @@ class Api:
         self._serve_runs(jobs)
         self._serve_notifications()
         self._serve_views(jobs)
-        ChangeRoutes(self._routes, ChangeService(stores.jobs, stores.changes))
+        ChangeRoutes(self._routes, ChangeService(stores))
 
     def _serve_jobs(self, service: JobService) -> None:
         """Jobs, calendars, and manifests of both."""
@@ -117,7 +117,7 @@ class Api:
         summaries = SummaryService(self._stores.jobs, self._history, calendars, clock)
         JobRoutes(routes, service, answers, telemetry, summaries)
         BulkRoutes(routes, BulkService(service, clock), telemetry)
-        calendar_service = CalendarService(service, calendars, clock)
+        calendar_service = CalendarService(service, calendars, self._stores.changes, clock)
         CalendarRoutes(routes, calendar_service, telemetry)
         applying = ApplyService(service, calendar_service, clock)
         ApplyRoutes(routes, applying, calendars, clock, telemetry)
@@ -155,7 +155,7 @@ class Api:
     def _serve_notifications(self) -> None:
         stores, clock, settings = self._stores, self._clock, self._settings
         notices = Notices(stores.idempotency_records, stores.queue, clock, settings.run_lifetime)
-        rows = (stores.notifications, stores.windows)
+        rows = (stores.notifications, stores.windows, stores.changes)
         service = NotificationService(*rows, self._history, notices, clock, self._entropy, settings)
         NotificationRoutes(self._routes, service, self._telemetry)
 

@@ -7,14 +7,20 @@ missing one, too: so a process that dies between the two loses nothing.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
 
+from carillon.domain.changes.change import Change
 from carillon.domain.changes.of_jobs import job_change
+from carillon.domain.changes.of_rows import OwnedRow, row_change, row_deletion
 from carillon.domain.job import Job, Successor
 from carillon.domain.spec.job_summary import JobSummary
-from carillon.domain.spec.owners import is_system
+from carillon.domain.spec.owners import Author, is_system
 from carillon.stores.choices import JobFilter, Tally
 from carillon.stores.pages import Page
-from carillon.stores.ports import ChangeStore, JobStore
+from carillon.stores.ports import ChangeStore, JobStore, VersionedRows
+
+Owned = TypeVar("Owned", bound=OwnedRow)
 
 
 class RecordedJobs:
@@ -78,7 +84,39 @@ class RecordedJobs:
         return self._jobs.scan(limit, cursor)
 
 
-def complete(changes: ChangeStore, job: Job) -> None:
-    """Put the change that made this revision of a job, if its row is missing."""
-    if job.last_change is not None:
-        changes.put(job.last_change)
+class RecordedRows(Generic[Owned]):
+    """The writes of calendars or notifications, in the same way."""
+
+    def __init__(self, rows: VersionedRows[Owned], changes: ChangeStore) -> None:
+        self._rows = rows
+        self._changes = changes
+
+    def put(self, row: Owned, before: Owned | None, author: Author) -> bool:
+        """Put the row if the stored one is still `before`."""
+        if before is not None:
+            complete(self._changes, before)
+        made = replace(row, last_change=row_change(before, row, author))
+        won = self._rows.put(made, None if before is None else before.revision)
+        if won:
+            complete(self._changes, made)
+        return won
+
+    def delete(self, row: Owned, author: Author, at: datetime) -> bool:
+        """Remove the row if it is still this one. No row is left to hold the change: so it is put
+        first, and who loses has noted an attempt."""
+        complete(self._changes, row)
+        self._changes.put(row_deletion(row, author, at))
+        return self._rows.delete(row.owner, row.name, row.revision)
+
+
+class Changed(Protocol):
+    """A row that holds the change that made it."""
+
+    @property
+    def last_change(self) -> Change | None: ...
+
+
+def complete(changes: ChangeStore, row: Changed) -> None:
+    """Put the change that made this revision of a row, if its own row is missing."""
+    if row.last_change is not None:
+        changes.put(row.last_change)

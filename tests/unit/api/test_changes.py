@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.spec.names import job_id_of
+from carillon.stores.memory import MemoryChangeStore
 from carillon.stores.recording import RecordedJobs
 from tests.unit.api.conftest import BODY, NOW, World, create
 from tests.unit.api.gateway import OWNER, Answer, Client, Json
@@ -58,8 +59,31 @@ MUTATIONS: dict[str, tuple[Act, str, str]] = {
     ),
 }
 """By operation: what does it to the job of an id, and what is noted then."""
-NO_CHANGE_OF_A_JOB = {
-    *("put_calendar", "delete_calendar", "put_notification", "delete_notification"),
+DAYS: Json = {"weekdays": ["sat"]}
+TOLD: Json = {"on": ["run.dead"], "to": {"type": "slack", "url": {"secret": "hook"}}}
+ROWS: dict[str, tuple[str, Act, list[str]]] = {
+    "put_calendar": (
+        "calendar",
+        lambda c, n: c.put(f"/calendars/{n}", {"weekdays": ["sun"]}),
+        ["change", "create"],
+    ),
+    "delete_calendar": (
+        "calendar",
+        lambda c, n: c.delete(f"/calendars/{n}"),
+        ["delete", "create"],
+    ),
+    "put_notification": (
+        "notification",
+        lambda c, n: c.put(f"/notifications/{n}", TOLD | {"jobs": "n*"}),
+        ["change", "create"],
+    ),
+    "delete_notification": (
+        "notification",
+        lambda c, n: c.delete(f"/notifications/{n}"),
+        ["delete", "create"],
+    ),
+}
+NO_CHANGES = {
     *("test_notification", "preview_schedule", "run_job", "cancel_run", "backfill_job"),
     *("complete_run", "fail_run", "send_heartbeat", "cancel_operation"),
     *("redrive_dead_letter", "discard_dead_letter"),
@@ -75,7 +99,7 @@ def test_no_operation_is_forgotten(world: World) -> None:
         for method, operation in methods.items()
         if method != "get"
     }
-    assert writing == MUTATIONS.keys() | NO_CHANGE_OF_A_JOB
+    assert writing == MUTATIONS.keys() | ROWS.keys() | NO_CHANGES
 
 
 @pytest.mark.parametrize("operation", MUTATIONS)
@@ -98,6 +122,48 @@ def test_every_mutation_names_its_actor(world: World, operation: str) -> None:
     assert ann.get("/changes").json["items"][0] == newest
     assert ann.get("/changes", job=changed_id).json["items"] == [newest, *earlier]
     assert newest["at"] == "2026-03-01T12:00:01.250Z"
+
+
+@pytest.mark.parametrize("operation", ROWS)
+def test_every_change_of_a_calendar_or_notification_names_its_actor(
+    world: World, operation: str
+) -> None:
+    subject, act, actions = ROWS[operation]
+    ann, bob = as_(world, username="ann"), as_(world, username="bob")
+    first = ann.put(f"/{subject}s/a", DAYS if subject == "calendar" else TOLD)
+    assert first.status == 201, first.text
+    world.clock.advance(1)
+    assert act(bob, "a").status in (200, 204)
+
+    items = ann.get("/changes", **{subject: "a"}).json["items"]
+    assert [(each["action"], each["by"]["name"]) for each in items] == list(
+        zip(actions, ["bob", "ann"], strict=True)
+    )
+    assert (items[0]["subject"], items[0]["name"], items[0]["job_id"]) == (subject, "a", None)
+    assert ann.get("/changes").json["items"] == items
+    assert [each["path"] for each in items[0]["changed"]] == {
+        "put_calendar": ["weekdays"],
+        "put_notification": ["jobs"],
+    }.get(operation, [])
+
+
+def test_an_apply_names_the_one_who_changes_a_calendar(world: World) -> None:
+    client = as_(world, username="ann")
+    assert client.post("/apply", {"manifest": "m", "calendars": {"a": DAYS}}).status == 200
+
+    (made,) = client.get("/changes", calendar="a").json["items"]
+    assert (made["by"]["name"], made["via"]) == ("ann", "apply")
+
+
+def test_a_change_of_a_calendar_whose_process_died_is_read(client: Client, world: World) -> None:
+    assert client.put("/calendars/a", DAYS).status == 201
+    world.changes = MemoryChangeStore()  # its row was never put
+    again = Client(world.api())
+
+    assert len(again.get("/changes", calendar="a").json["items"]) == 1
+    assert len(again.get("/changes").json["items"]) == 1
+    both = again.get("/changes", calendar="a", notification="b")
+    assert (both.status, both.fields) == (422, ["job"])
 
 
 def test_a_rename_is_told_of_both_names(world: World) -> None:

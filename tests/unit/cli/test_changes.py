@@ -9,6 +9,8 @@ CHANGE: dict[str, Any] = {
     "at": "2026-11-20T00:00:00Z",
     "by": {"kind": "person", "id": "sub-1", "name": "ann"},
     "via": "cli",
+    "subject": "job",
+    "name": "nightly",
     "job_id": "j",
     "job_name": "nightly",
     "action": "change",

@@ -3,6 +3,8 @@
 import ast
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -97,7 +99,8 @@ def test_a_death_between_commit_and_row_loses_nothing(
     assert stored == PAUSED, "it was committed"
     assert actions(changes) == ["1 create"]
     if is_read:
-        service = ChangeService(jobs, changes)
+        stores: Any = SimpleNamespace(jobs=jobs, changes=changes)
+        service = ChangeService(stores)
         page = service.of_job(JOB.owner, JOB.job_id, 10, None, EVERYTHING)
         assert [change.action for change in page.items] == [Action.PAUSE, Action.CREATE]
         assert service.of_owner(JOB.owner, 10, None, EVERYTHING).items == page.items
@@ -145,6 +148,8 @@ def calls_of(names: set[str], methods: set[str]) -> set[str]:
 
 def test_nothing_else_writes_changes() -> None:
     assert calls_of({"changes"}, {"put"}) == {"carillon.stores.recording"}
+    written = calls_of({"calendars", "notifications"}, {"put", "delete"})
+    assert written == {"carillon.simulation.run"}, "a rehearsal of calendars that are given"
 
 
 def test_nothing_else_opens_jobs_that_are_not_recorded() -> None:

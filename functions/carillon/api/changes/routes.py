@@ -12,10 +12,13 @@ from carillon.api.http.fields import ListForm, UtcTime
 from carillon.api.http.problems import Kind
 from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON, Cursor, JobId, Limit
-from carillon.domain.changes.change import Action, Change
+from carillon.domain.changes.change import Action, Change, Subject
 from carillon.domain.spec.fields import Instant
 from carillon.domain.spec.owners import AuthorKind, Via
+from carillon.errors import InvalidFieldError
 from carillon.stores.ports import ChangeFilter
+
+NAME_PATTERN = "^[a-z0-9][a-z0-9._-]{0,63}$"
 
 FromQuery = Annotated[Instant | None, Query(alias="from", description="Made then or later.")]
 ToQuery = Annotated[Instant | None, Query(description="Made then or earlier.")]
@@ -26,6 +29,12 @@ ByQuery = Annotated[
 ActionQuery = Annotated[Action | None, Query(description="Only these.")]
 JobQuery = Annotated[
     str | None, Query(min_length=1, max_length=64, description="Only of this job, by its id.")
+]
+CalendarQuery = Annotated[
+    str | None, Query(pattern=NAME_PATTERN, description="Only of the calendar of this name.")
+]
+NotificationQuery = Annotated[
+    str | None, Query(pattern=NAME_PATTERN, description="Only of the notification of this name.")
 ]
 
 
@@ -49,15 +58,17 @@ class MemberForm(BaseModel):
 
 class RecordedChange(BaseModel):
     """A change: who did what, and by which way it came. `revision` is the one that it made,
-    `job_name` the name that the job had then, `source` the manifest or stack that applies its
-    settings."""
+    `name` what the subject was called then, `source` the manifest or stack that applies a job's
+    settings. `job_id` and `job_name` are null where the subject is no job."""
 
     change_id: str
     at: UtcTime
     by: ActorForm
     via: Via
-    job_id: str
-    job_name: str
+    subject: Subject
+    name: str
+    job_id: str | None
+    job_name: str | None
     action: Action
     revision: int
     changed: list[MemberForm]
@@ -66,14 +77,16 @@ class RecordedChange(BaseModel):
 
     @classmethod
     def of(cls, change: Change) -> "RecordedChange":
-        author = change.author
+        author, is_job = change.author, change.subject is Subject.JOB
         return cls(
             change_id=change.change_id,
             at=change.at,
             by=ActorForm(kind=author.kind, id=author.id, name=author.name),
             via=author.via,
-            job_id=change.key,
-            job_name=change.name,
+            subject=change.subject,
+            name=change.name,
+            job_id=change.key if is_job else None,
+            job_name=change.name if is_job else None,
             action=change.action,
             revision=change.revision,
             changed=[
@@ -106,15 +119,28 @@ class ChangeRoutes(Resource):
         by: ByQuery = None,
         action: ActionQuery = None,
         job: JobQuery = None,
+        calendar: CalendarQuery = None,
+        notification: NotificationQuery = None,
         limit: Limit = 25,
         cursor: Cursor = None,
     ) -> Response[ChangePage]:
-        """The changes of all your jobs, newest first, for as long as the deployment keeps them. A
-        change may be some seconds late; with `job` none is."""
-        only = ChangeFilter(from_at, to, by or "", action)
+        """The changes of all your jobs, calendars and notifications, newest first, for as long as
+        the deployment keeps them. A change may be some seconds late; with `job`, `calendar` or
+        `notification`, of which one may be given, none is."""
+        only, owner = ChangeFilter(from_at, to, by or "", action), self._owner()
+        named = [job, calendar, notification]
+        if sum(each is not None for each in named) > 1:
+            raise InvalidFieldError("job", "goes without calendar and notification: give one")
         if job is not None:
             return self._of_job(job, only, limit, cursor)
-        page = self._service.of_owner(self._owner(), limit, cursor, only)
+        if calendar is not None:
+            subject = Subject.CALENDAR
+            page = self._service.of_row(owner, subject, calendar, limit, cursor, only)
+        elif notification is not None:
+            subject = Subject.NOTIFICATION
+            page = self._service.of_row(owner, subject, notification, limit, cursor, only)
+        else:
+            page = self._service.of_owner(owner, limit, cursor, only)
         return Response(200, JSON, ChangePage.of_page(page, RecordedChange.of))
 
     @route(

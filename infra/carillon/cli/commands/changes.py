@@ -10,8 +10,8 @@ from carillon.cli.options import SpanOptions
 from carillon.cli.output import write_items
 from carillon.cli.session import OptionalJobArgument, SessionOptions
 
-_COLUMNS = ("at", "by", "via", "job_name", "action", "revision", "changed", "note")
-_LEAST_NEEDED = ("via", "revision", "note")
+_COLUMNS = ("at", "by", "via", "subject", "name", "action", "revision", "changed", "note")
+_LEAST_NEEDED = ("via", "subject", "revision", "note")
 
 
 def changes(
@@ -27,7 +27,7 @@ def changes(
     limit: Annotated[int, typer.Option(help="The most changes to show, the newest.", min=1)] = 20,
     session: SessionOptions,
 ) -> None:
-    """Show who changed a job, or any of your jobs, and what; newest first.
+    """Show who changed a job, or any of your jobs, calendars and notifications; newest first.
 
     --from and --to bound the times of the changes. With --json, an array, with each value before
     and after.
@@ -36,7 +36,9 @@ def changes(
     api = session.connect()
     path = "/changes" if job is None else api.job_path(job, "/changes")
     found = list(api.items(path, limit, span.span | words))
-    columns = _COLUMNS if job is None else tuple(c for c in _COLUMNS if c != "job_name")
+    columns = (
+        _COLUMNS if job is None else tuple(c for c in _COLUMNS if c not in ("subject", "name"))
+    )
     write_items(found, columns, session.is_json, _cell, _LEAST_NEEDED)
 
 

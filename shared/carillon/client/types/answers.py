@@ -43,6 +43,7 @@ Resolution = Literal["redriven", "discarded"]
 RunKind = Literal["scheduled", "manual", "backfill", "callback", "after", "notice", "missed", "watch", "operation", "resume", "window"]
 RunStatus = Literal["scheduled", "running", "retrying", "succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"]
 SlotKind = Literal["hourly", "daily", "dated"]
+Subject = Literal["job", "calendar", "notification"]
 Via = Literal["api", "cli", "console", "apply", "stack", "system"]
 WarningCode = Literal["dst", "many_fires", "day_or_weekday", "day_and_weekday", "not_every_month", "far_away"]
 class GatewayMessage(TypedDict):
@@ -379,18 +380,6 @@ class NotificationForm(TypedDict):
     updated_at: str
     last_delivery: DeliveryForm | None
     is_dead: bool
-class RecordedChange(TypedDict):
-    change_id: str
-    at: str
-    by: ActorForm
-    via: Via
-    job_id: str
-    job_name: str
-    action: Action
-    revision: int
-    changed: list[MemberForm]
-    note: str | None
-    source: str | None
 class StatusForm(TypedDict):
     state: Literal["idle", "processing"]
     as_of: str
@@ -403,6 +392,20 @@ class StatusForm(TypedDict):
     complete: bool
     unreadable_jobs: NotRequired[int]
     segments: NotRequired[list[SegmentForm] | None]
+class RecordedChange(TypedDict):
+    change_id: str
+    at: str
+    by: ActorForm
+    via: Via
+    subject: Subject
+    name: str
+    job_id: str | None
+    job_name: str | None
+    action: Action
+    revision: int
+    changed: list[MemberForm]
+    note: str | None
+    source: str | None
 class RunSummary(TypedDict):
     run_id: str
     job_id: str

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import ValidatorFunctionWrapHandler, WrapValidator
 
 from carillon.domain.spec.owners import Author
 
@@ -29,6 +31,8 @@ class Subject(StrEnum):
     """The kind of what was changed."""
 
     JOB = "job"
+    CALENDAR = "calendar"
+    NOTIFICATION = "notification"
 
 
 class Action(StrEnum):
@@ -57,8 +61,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One mutation. `key` is the job's id, `name` the name that it had then, `revision` the one
-    that this made, `source` the manifest or stack that applies the settings, "" without."""
+    """One mutation. `key` is the job's id, or another subject's name, `name` what it was called
+    then, `revision` the one that this made, `source` the manifest or stack that applies the
+    settings, "" without."""
 
     owner: str
     subject: Subject
@@ -81,6 +86,18 @@ class Change:
     def change_id(self) -> str:
         """Its name, and its place among the changes of its owner."""
         return f"{self.position}.{self.subject}.{self.key}"
+
+
+def _or_none(value: Any, read: ValidatorFunctionWrapHandler) -> Change | None:
+    try:
+        found: Change | None = read(value)
+    except ValueError:
+        return None
+    return found
+
+
+KeptChange = Annotated[Change | None, WrapValidator(_or_none)]
+"""A change in a row that is read for other ends: None where this version cannot read it."""
 
 
 def newest_first(at: datetime) -> str:
