@@ -42,6 +42,7 @@ def test_a_change_comes_back_whole(kit: Kit) -> None:
         changed=(Difference("target.name", '"a"', '"b…"'), Difference("tags.x", "null", "1")),
         note="since # it failed",
         source="manifest/billing",
+        ref="run_1.2-3",
     )
     bare = a_change(owner, 1, author=SYSTEM, revision=2)
     kit.changes.put(whole)
@@ -58,6 +59,15 @@ def test_a_change_is_never_changed(kit: Kit) -> None:
     kit.changes.put(replace(change, note="another"))
 
     assert of_job(kit, change).items == (change,)
+
+
+def test_requests_of_one_instant_are_kept_apart(kit: Kit) -> None:
+    owner = kit.new_owner()
+    changes = {a_change(owner, action=Action.REDRIVE, ref=ref) for ref in ("", "run_1", "run_2")}
+    for change in changes:
+        kit.changes.put(change)
+
+    assert set(kit.changes.of_owner(owner, 10).items) == changes
 
 
 def test_pages_go_on_newest_first(kit: Kit) -> None:

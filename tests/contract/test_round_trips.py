@@ -136,6 +136,7 @@ changes = st.builds(
     changed=st.lists(st.builds(Difference, names, names, names), max_size=3).map(tuple),
     note=st.text(),
     source=st.text(),
+    ref=st.text(),
 )
 
 shares = st.lists(counts, min_size=BUCKETS, max_size=BUCKETS).flatmap(_each)

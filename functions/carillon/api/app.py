@@ -58,6 +58,7 @@ from carillon.services.redrive import Redriver
 from carillon.services.summing import Summing
 from carillon.settings import Settings
 from carillon.stores.ports import Stores
+from carillon.stores.recording import Acts
 from carillon.stores.task_logs import MemoryTaskLogs, TaskLogs
 from carillon.telemetry import Telemetry
 
@@ -130,7 +131,8 @@ class Api:
         calendars, records, indexer = stores.calendars, stores.idempotency_records, self._indexer
         runs, queue = stores.runs, stores.queue
         service = RunService(jobs, runs, history, queue, clock, entropy, settings, records)
-        RunRoutes(routes, service, telemetry)
+        acts = Acts(stores.jobs, stores.changes, clock)
+        RunRoutes(routes, service, acts, telemetry)
         LogRoutes(routes, LogService(history, self._task_logs, clock))
         feed = Activity(stores.activity)
         summing = Summing(feed, history, calendars, clock)
@@ -145,12 +147,12 @@ class Api:
         operations = OperationService(
             jobs, calendars, history, *rows, indexer, clock, entropy, settings
         )
-        OperationRoutes(routes, operations, telemetry)
+        OperationRoutes(routes, operations, acts, telemetry)
         redriver = Redriver(stores.runs, indexer, clock, entropy, settings.run_lifetime)
         letters = DeadLetterService(jobs, stores.notifications, history, redriver, clock)
-        DeadLetterRoutes(routes, letters, operations, telemetry)
+        DeadLetterRoutes(routes, letters, operations, acts, telemetry)
         missed = MissedService(jobs, calendars, history, clock)
-        BackfillRoutes(routes, missed, operations, telemetry)
+        BackfillRoutes(routes, missed, operations, acts, telemetry)
 
     def _serve_notifications(self) -> None:
         stores, clock, settings = self._stores, self._clock, self._settings

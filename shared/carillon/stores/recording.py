@@ -6,16 +6,23 @@ missing one, too: so a process that dies between the two loses nothing.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
-from carillon.domain.changes.change import Change
+from carillon.clock import Clock
+from carillon.domain.changes.change import Action, Change
 from carillon.domain.changes.of_jobs import job_change
 from carillon.domain.changes.of_rows import OwnedRow, row_change, row_deletion
+from carillon.domain.changes.of_runs import operation_change, run_change
 from carillon.domain.job import Job, Successor
+from carillon.domain.operation import Operation
+from carillon.domain.run import RunKey
 from carillon.domain.spec.job_summary import JobSummary
+from carillon.domain.spec.names import is_job_id
 from carillon.domain.spec.owners import Author, is_system
+from carillon.errors import UnreadableRowError
 from carillon.stores.choices import JobFilter, Tally
 from carillon.stores.pages import Page
 from carillon.stores.ports import ChangeStore, JobStore, VersionedRows
@@ -107,6 +114,30 @@ class RecordedRows(Generic[Owned]):
         complete(self._changes, row)
         self._changes.put(row_deletion(row, author, at))
         return self._rows.delete(row.owner, row.name, row.revision)
+
+
+class Acts:
+    """Requests about runs, noted when they are done and before they are answered. A process that
+    dies between has answered nobody: who repeats the request has it noted."""
+
+    def __init__(self, jobs: JobStore, changes: ChangeStore, clock: Clock) -> None:
+        self._jobs = jobs
+        self._changes = changes
+        self._clock = clock
+
+    def of_run(self, key: RunKey, action: Action, author: Author, note: str = "") -> None:
+        job, now = self._job(key.owner, key.job_id), self._clock.now()
+        self._changes.put(run_change(key, job, action, author, now, note))
+
+    def of_operation(self, operation: Operation, action: Action, author: Author) -> None:
+        job, now = self._job(operation.owner, operation.job_id), self._clock.now()
+        self._changes.put(operation_change(operation, job, action, author, now))
+
+    def _job(self, owner: str, job_id: str) -> Job | None:
+        """The job as far as its name goes: a row that cannot be read has none."""
+        with suppress(UnreadableRowError):
+            return self._jobs.get(owner, job_id) if is_job_id(job_id) else None
+        return None
 
 
 class Changed(Protocol):

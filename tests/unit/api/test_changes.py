@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from carillon.domain.run import RunKey, RunKind
 from carillon.domain.spec.names import job_id_of
 from carillon.stores.memory import MemoryChangeStore
 from carillon.stores.recording import RecordedJobs
 from tests.unit.api.conftest import BODY, NOW, World, create
 from tests.unit.api.gateway import OWNER, Answer, Client, Json
+from tests.unit.api.test_dead_letters import put_dead
 
 
 def as_(world: World, sub: str = "owner-1", **claims: Any) -> Client:
@@ -83,12 +85,80 @@ ROWS: dict[str, tuple[str, Act, list[str]]] = {
         ["delete", "create"],
     ),
 }
-NO_CHANGES = {
-    *("test_notification", "preview_schedule", "run_job", "cancel_run", "backfill_job"),
-    *("complete_run", "fail_run", "send_heartbeat", "cancel_operation"),
-    *("redrive_dead_letter", "discard_dead_letter"),
-    *("redrive_dead_letters", "discard_dead_letters"),
+SPAN = {"from": "2026-03-01T11:00:00Z", "to": "2026-03-01T11:30:00Z"}
+ACTS: dict[str, tuple[Act, str]] = {
+    "run_job": (lambda c, i: c.post(f"/jobs/{i}/run", {"note": "again"}), "run"),
+    "cancel_run": (
+        lambda c, i: c.post(f"/jobs/{i}/runs/{waiting_run(c, i)}/cancel"),
+        "cancel",
+    ),
+    "backfill_job": (
+        lambda c, i: c.post(f"/jobs/{i}/backfill", SPAN, key="k"),
+        "backfill",
+    ),
+    "cancel_operation": (
+        lambda c, i: c.post(f"/operations/{backfill(c, i)}/cancel"),
+        "cancel",
+    ),
+    "redrive_dead_letter": (lambda c, i: c.post(f"/dead-letters/{dead_id(i)}/redrive"), "redrive"),
+    "discard_dead_letter": (lambda c, i: c.delete(f"/dead-letters/{dead_id(i)}"), "discard"),
+    "redrive_dead_letters": (
+        lambda c, i: c.post("/dead-letters/redrive", {"job_id": i}),
+        "redrive",
+    ),
+    "discard_dead_letters": (
+        lambda c, i: c.post("/dead-letters/discard", {"job_id": i}),
+        "discard",
+    ),
 }
+DEAD_AT = NOW.replace(microsecond=0) - timedelta(minutes=30)
+NO_CHANGES = {
+    *("test_notification", "preview_schedule"),
+    *("complete_run", "fail_run", "send_heartbeat"),
+}
+"""They change nothing of an owner's, or are reports of targets, which have no author."""
+
+
+def dead_id(job_id: str) -> str:
+    return RunKey(OWNER, job_id, RunKind.SCHEDULED, DEAD_AT).run_id
+
+
+def waiting_run(client: Client, job_id: str) -> str:
+    run_id: str = client.post(f"/jobs/{job_id}/run").json["run_id"]
+    return run_id
+
+
+def backfill(client: Client, job_id: str) -> str:
+    operation_id: str = client.post(f"/jobs/{job_id}/backfill", SPAN, key="k").json["operation_id"]
+    return operation_id
+
+
+@pytest.mark.parametrize("operation", ACTS)
+def test_every_request_about_runs_names_its_actor(world: World, operation: str) -> None:
+    act, action = ACTS[operation]
+    bob = as_(world, username="bob")
+    job_id = create(bob)["job_id"]
+    put_dead(world, job_id, DEAD_AT)
+    world.clock.advance(1)
+
+    answer = act(bob, job_id)
+    assert answer.status in (200, 202, 204), answer.text
+
+    newest = next(each for each in changes_of(bob, job_id) if each["action"] == action)
+    assert newest["by"]["name"] == "bob"
+    assert (newest["job_name"], newest["revision"]) == (REPORT, 1)
+    answered = answer.json if answer.status != 204 else {"run_id": dead_id(job_id)}
+    assert newest["ref"] == answered.get("run_id", answered.get("operation_id"))
+    assert newest["note"] == ("again" if operation == "run_job" else None)
+
+
+def test_an_operation_on_all_dead_letters_is_its_own_subject(world: World) -> None:
+    bob = as_(world, username="bob")
+    operation_id = bob.post("/dead-letters/discard", {"all": True}).json["operation_id"]
+
+    (made,) = bob.get("/changes").json["items"]
+    assert (made["subject"], made["action"], made["ref"]) == ("operation", "discard", operation_id)
+    assert (made["name"], made["job_id"]) == ("discard", None)
 
 
 def test_no_operation_is_forgotten(world: World) -> None:
@@ -99,7 +169,7 @@ def test_no_operation_is_forgotten(world: World) -> None:
         for method, operation in methods.items()
         if method != "get"
     }
-    assert writing == MUTATIONS.keys() | ROWS.keys() | NO_CHANGES
+    assert writing == MUTATIONS.keys() | ROWS.keys() | ACTS.keys() | NO_CHANGES
 
 
 @pytest.mark.parametrize("operation", MUTATIONS)

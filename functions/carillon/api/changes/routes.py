@@ -59,7 +59,8 @@ class MemberForm(BaseModel):
 class RecordedChange(BaseModel):
     """A change: who did what, and by which way it came. `revision` is the one that it made,
     `name` what the subject was called then, `source` the manifest or stack that applies a job's
-    settings. `job_id` and `job_name` are null where the subject is no job."""
+    settings. `job_id` and `job_name` are null where the subject is no job. `ref` is the id of the
+    run or of the operation that was asked for, or changed."""
 
     change_id: str
     at: UtcTime
@@ -74,6 +75,7 @@ class RecordedChange(BaseModel):
     changed: list[MemberForm]
     note: str | None
     source: str | None
+    ref: str | None
 
     @classmethod
     def of(cls, change: Change) -> "RecordedChange":
@@ -97,6 +99,7 @@ class RecordedChange(BaseModel):
             ],
             note=change.note or None,
             source=change.source or None,
+            ref=change.ref or None,
         )
 
 

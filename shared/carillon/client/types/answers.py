@@ -30,7 +30,7 @@ from carillon.client.types.requests import (
 
 # ruff: noqa: E501
 # fmt: off
-Action = Literal["create", "change", "pause", "resume", "delete", "complete", "rename", "move"]
+Action = Literal["create", "change", "pause", "resume", "delete", "complete", "rename", "move", "run", "cancel", "backfill", "redrive", "discard"]
 AuthorKind = Literal["person", "machine", "role", "system"]
 ItemAction = Literal["create", "change", "revive", "rename", "none", "delete", "drift", "refused", "unavailable"]
 ItemKind = Literal["calendar", "job"]
@@ -43,7 +43,7 @@ Resolution = Literal["redriven", "discarded"]
 RunKind = Literal["scheduled", "manual", "backfill", "callback", "after", "notice", "missed", "watch", "operation", "resume", "window"]
 RunStatus = Literal["scheduled", "running", "retrying", "succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"]
 SlotKind = Literal["hourly", "daily", "dated"]
-Subject = Literal["job", "calendar", "notification"]
+Subject = Literal["job", "calendar", "notification", "operation"]
 Via = Literal["api", "cli", "console", "apply", "stack", "system"]
 WarningCode = Literal["dst", "many_fires", "day_or_weekday", "day_and_weekday", "not_every_month", "far_away"]
 class GatewayMessage(TypedDict):
@@ -392,20 +392,6 @@ class StatusForm(TypedDict):
     complete: bool
     unreadable_jobs: NotRequired[int]
     segments: NotRequired[list[SegmentForm] | None]
-class RecordedChange(TypedDict):
-    change_id: str
-    at: str
-    by: ActorForm
-    via: Via
-    subject: Subject
-    name: str
-    job_id: str | None
-    job_name: str | None
-    action: Action
-    revision: int
-    changed: list[MemberForm]
-    note: str | None
-    source: str | None
 class RunSummary(TypedDict):
     run_id: str
     job_id: str
@@ -420,6 +406,21 @@ class RunSummary(TypedDict):
     reason: str | None
     error_kind: str | None
     tags: dict[str, str]
+class RecordedChange(TypedDict):
+    change_id: str
+    at: str
+    by: ActorForm
+    via: Via
+    subject: Subject
+    name: str
+    job_id: str | None
+    job_name: str | None
+    action: Action
+    revision: int
+    changed: list[MemberForm]
+    note: str | None
+    source: str | None
+    ref: str | None
 _OperationFormWords = TypedDict("_OperationFormWords", {"from": "str | None"})
 class OperationForm(_OperationFormWords):
     operation_id: str

@@ -33,6 +33,8 @@ class Subject(StrEnum):
     JOB = "job"
     CALENDAR = "calendar"
     NOTIFICATION = "notification"
+    OPERATION = "operation"
+    """On dead letters of several jobs."""
 
 
 class Action(StrEnum):
@@ -48,6 +50,12 @@ class Action(StrEnum):
     RENAME = "rename"
     MOVE = "move"
     """To another segment, by an operator's command."""
+    RUN = "run"
+    """By hand."""
+    CANCEL = "cancel"
+    BACKFILL = "backfill"
+    REDRIVE = "redrive"
+    DISCARD = "discard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,8 @@ class Difference:
 class Change:
     """One mutation. `key` is the job's id, or another subject's name, `name` what it was called
     then, `revision` the one that this made, `source` the manifest or stack that applies the
-    settings, "" without."""
+    settings, "" without. What was done to runs leaves its subject's revision as it is: `ref` is the
+    id of the run, or of the operation, "" else."""
 
     owner: str
     subject: Subject
@@ -76,11 +85,14 @@ class Change:
     changed: tuple[Difference, ...] = ()
     note: str = ""
     source: str = ""
+    ref: str = ""
 
     @property
     def position(self) -> str:
-        """Its place among the changes of its subject: newest first, then by revision."""
-        return f"{newest_first(self.at)}.{_MOST_REVISIONS - self.revision:09}"
+        """Its place among the changes of its subject: newest first, then by revision.
+        Requests of one instant differ by what they are and ask for."""
+        place = f"{newest_first(self.at)}.{_MOST_REVISIONS - self.revision:09}"
+        return f"{place}.{self.action}.{self.ref}" if self.ref else place
 
     @property
     def change_id(self) -> str:
