@@ -49,6 +49,7 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
         slow_after_seconds="5",
         tracing="xray",
         trace_percent="10",
+        team_default_role="viewer",
         memory_mb='{"tick": 1769, "executor": 1024, "api": 256}',
         tick_reserved_concurrency="false",
         warm_write_units="40000",

@@ -318,21 +318,30 @@ def test_events_of_the_jobs_go_to_whom_they_are_sent(stack: cdk.Stack) -> None:
 def test_a_role_may_manage_its_team_as_far_as_was_granted(stack: cdk.Stack) -> None:
     made = scheduler(stack)
     assumed_by = iam.AccountRootPrincipal()
-    viewer, editor = (iam.Role(stack, name, assumed_by=assumed_by) for name in ("See", "Do"))
+    names = ("See", "Do", "Run")
+    viewer, editor, admin = (iam.Role(stack, name, assumed_by=assumed_by) for name in names)
     made.grant_manage(viewer, role="viewer")
     made.grant_manage(editor)
+    made.grant_manage(admin, role="admin")
     template = synthesized(stack)
     (api,) = template.resources("ApiGatewayV2::Api")
     routes = template.properties("ApiGatewayV2::Route").values()
-    (route,) = [each for each in routes if each["RouteKey"] == "ANY /aws/{team}/{proxy+}"]
-    assert route["AuthorizationType"] == "AWS_IAM"
-    methods = {"See": ["GET"], "Do": ["GET", "POST", "PUT", "PATCH", "DELETE"]}
+    signed = [each["RouteKey"] for each in routes if each["AuthorizationType"] == "AWS_IAM"]
+    assert sorted(signed) == ["ANY /aws-admin/{team}/{proxy+}", "ANY /aws/{team}/{proxy+}"]
+    every = ("GET", "POST", "PUT", "PATCH", "DELETE")
+    methods = {
+        "See": [("GET", "aws")],
+        "Do": [(each, "aws") for each in every],
+        "Run": [(each, root) for root in ("aws", "aws-admin") for each in every],
+    }
     for policy in template.properties("IAM::Policy").values():
         (role,) = map(referred, policy["Roles"]) if len(policy["Roles"]) == 1 else ("",)
         if role[:-8] in methods:
             (statement,) = policy["PolicyDocument"]["Statement"]
             begin = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:{api}/$default"
-            expected = [f"{begin}/{method}/aws/billing/*" for method in methods.pop(role[:-8])]
+            expected = [
+                f"{begin}/{method}/{root}/billing/*" for method, root in methods.pop(role[:-8])
+            ]
             assert list(map(deployed, listed(statement["Resource"]))) == expected
     assert methods == {}
 

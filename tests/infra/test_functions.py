@@ -24,7 +24,7 @@ OF_LIBRARIES = {
     "POWERTOOLS_METRICS_NAMESPACE",
     "POWERTOOLS_LOG_LEVEL",
 }
-EMPTY = {"WEBHOOK_ALLOWED_NETWORKS", "TRACING", "EMAIL_SENDER"}
+EMPTY = {"WEBHOOK_ALLOWED_NETWORKS", "TRACING", "EMAIL_SENDER", "TEAM_DEFAULT_ROLE"}
 """The options that are empty by default: they count in the room by their names."""
 EXECUTORS = ["executor-high", "executor-normal", "executor-low", "executor-slow"]
 FUNCTIONS = ["tick", *EXECUTORS, "dead-letter-consumer", "api"]

@@ -30,7 +30,9 @@ def shown(default: object) -> str:
         return "none"
     if isinstance(default, tuple):
         return ", ".join(default)
-    return default if isinstance(default, str) else json.dumps(default).replace('"', "")
+    # In a table of Markdown a bar ends the cell.
+    text = default if isinstance(default, str) else json.dumps(default).replace('"', "")
+    return f"`{default}`".replace("|", "\\|") if "|" in text else text
 
 
 def test_the_documents_have_the_table_of_the_options() -> None:
@@ -92,6 +94,14 @@ def test_no_stage_reads_the_secrets_of_another() -> None:
         ("segments", []),
         ("tick_workers", 65),
         ("look_ahead_minutes", 0),
+        ("team_claim", ""),
+        ("team_claim", "my groups"),
+        ("team_pattern", ""),
+        ("team_pattern", "("),
+        ("team_pattern", "[a-z]+:(?P<role>viewer)"),
+        ("team_pattern", "(?P<team>[a-z]+)"),
+        ("team_default_role", "owner"),
+        ("personal_jobs", "perhaps"),
         ("look_ahead_minutes", 11),
         ("run_retention_days", 0),
         ("executor_timeout_seconds", 901),
@@ -173,6 +183,14 @@ def test_an_error_names_its_key(key: str, value: object) -> None:
 )
 def test_a_switch_is_on_or_off(value: object, on: bool) -> None:
     assert Options.from_context({"event_bus": value}).event_bus is on
+
+
+def test_a_pattern_without_a_role_needs_a_default() -> None:
+    pattern = "(?P<team>[a-z]+)"
+    with pytest.raises(ConfigurationError, match=r"team_pattern.*set team_default_role"):
+        Options(team_pattern=pattern)
+    teams = Options(team_pattern=pattern, team_default_role="viewer").teams
+    assert teams.teams_in(["billing", "a/b"]) == {"billing": "viewer"}
 
 
 @pytest.mark.parametrize("value", [1, 1001, "x", None])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.api_gateway import ResponseBuilder, Route
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -18,6 +19,7 @@ from carillon.api.calendars.service import CalendarService
 from carillon.api.changes.routes import ChangeRoutes
 from carillon.api.changes.service import ChangeService
 from carillon.api.deployment import DeploymentRoutes
+from carillon.api.http.callers import TEAM_HEADER, caller_of, for_team
 from carillon.api.http.problems import (
     Kind,
     ProblemError,
@@ -25,7 +27,7 @@ from carillon.api.http.problems import (
     problem_of,
     problem_response,
 )
-from carillon.api.http.requests import for_team, subject_of, with_checked_body
+from carillon.api.http.requests import with_checked_body
 from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.http.throttle import Throttle
 from carillon.api.jobs.bulk import BulkRoutes
@@ -49,6 +51,7 @@ from carillon.api.schedules.upcoming import ForecastService, OccurrenceService
 from carillon.api.status import OverviewService, StatusRoutes
 from carillon.api.well_known import WellKnownRoutes
 from carillon.clock import Clock, Entropy
+from carillon.domain.spec.teams import TEAM_NAME
 from carillon.errors import CarillonError
 from carillon.services.activity import Activity
 from carillon.services.history import History
@@ -63,6 +66,13 @@ from carillon.stores.task_logs import MemoryTaskLogs, TaskLogs
 from carillon.telemetry import Telemetry
 
 VERSION = "1.0"
+_TEAM_PARAMETER = {
+    "name": TEAM_HEADER.lower(),
+    "in": "header",
+    "required": False,
+    "description": "The team to act for; without it you act for yourself.",
+    "schema": {"type": "string", "pattern": f"^{TEAM_NAME}$"},
+}
 _RESOLVERS_OWN = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
 """Schemas of what the resolver itself would answer; all of ours are problems."""
 
@@ -85,7 +95,8 @@ class Api:
         self._settings, self._telemetry = settings, telemetry
         self._task_logs = task_logs or MemoryTaskLogs()
         self._throttle = Throttle(settings.owner_requests_per_second, settings.owner_requests_burst)
-        self._routes = Routes(self.app)
+        self._routes = Routes(self.app, settings)
+        self.app.permit = self._routes.permit
         self._history, self._indexer = (
             History(stores.runs, stores.chunks),
             Indexer.of(stores, clock),
@@ -172,7 +183,7 @@ class Api:
             ForecastService(jobs, calendars, clock),
         )
         overview = OverviewService(self._stores, history, clock, settings)
-        StatusRoutes(routes, overview, settings.operators_group)
+        StatusRoutes(routes, overview)
         DeploymentRoutes(routes, settings, VERSION)
         WellKnownRoutes(routes, settings, VERSION)
         DescriptionRoutes(routes, self.describe)
@@ -201,9 +212,11 @@ class Api:
 
     def _refuse_flood(self, event: Mapping[str, Any]) -> None:
         """Before the body is read, and any store; who has no owner is refused by the route."""
-        owner = subject_of(event)
-        if owner:
-            self._refuse_flood_of(owner)
+        try:
+            owner = caller_of(event, self._settings).owner
+        except ProblemError:
+            return
+        self._refuse_flood_of(owner)
 
     def _refuse_flood_of(self, owner: str) -> None:
         wait_seconds = self._throttle.wait_seconds(owner, self._clock.now())
@@ -232,6 +245,8 @@ class Api:
                 for parameter in operation.get("parameters", ()):
                     parameter["schema"] = _without_null(parameter["schema"])
                 responses = operation["responses"]
+                if operation.get("security") != []:
+                    operation.setdefault("parameters", []).append(_TEAM_PARAMETER)
                 responses["500"] = {**responses["503"], "description": Kind.INTERNAL.title}
                 if self._routes.is_ambiguous(path):
                     responses["405"] = {
@@ -255,6 +270,7 @@ class DescriptionRoutes(Resource):
         "Read the API's OpenAPI description",
         {200: "The description"},
         is_open=True,
+        role=None,
     )
     def get_description(self) -> Response[dict[str, Any]]:
         """This description; it needs no token."""
@@ -272,13 +288,26 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {**forms[0], **rest}
 
 
-def _resolver() -> APIGatewayHttpResolver:
+def _resolver() -> "_Resolver":
     # A wrong answer of ours must not read as a wrong request: hence a status of its own.
     return _Resolver(enable_validation=True, response_validation_error_http_code=500)
 
 
 class _Resolver(APIGatewayHttpResolver):
-    """Takes every letter for a part of a path; powertools' own takes few besides those of words."""
+    """Takes every letter for a part of a path; powertools' own takes few besides those of words.
+    Asks who may do what before anything of the request is looked at."""
+
+    permit: Callable[[str], None]
+    """Raises ProblemError where the caller may not do the operation of this id."""
+
+    def _call_route(self, route: Route, route_arguments: dict[str, str]) -> ResponseBuilder[Any]:
+        try:
+            self.permit(str(route.operation_id))
+        except ProblemError as error:
+            refused = self._call_exception_handler(error, route)
+            assert refused is not None  # `answer_errors` has a handler of every error
+            return refused
+        return super()._call_route(route, route_arguments)
 
     @staticmethod
     def _compile_regex(rule: str, base_regex: str = "^{}$") -> "re.Pattern[str]":

@@ -10,6 +10,8 @@ from carillon.api.jobs.routes import JSON
 from carillon.domain.job import PAYLOAD_LIMIT_BYTES, Lane
 from carillon.domain.run import RESULT_LIMIT_BYTES
 from carillon.domain.spec.job_spec import MOST_TAGS
+from carillon.domain.spec.owners import AuthorKind
+from carillon.domain.spec.teams import Role
 from carillon.settings import Settings
 
 
@@ -31,18 +33,23 @@ class LimitsForm(BaseModel):
 
 class FeaturesForm(BaseModel):
     """`events`: lifecycle events go to a bus. `private_webhooks`: webhooks may call some private
-    networks."""
+    networks. `personal_jobs`: people may have jobs of their own, for no team."""
 
     events: bool
+    personal_jobs: bool
     private_webhooks: bool
 
 
 class CallerForm(BaseModel):
-    """The caller: the owner of what requests name, and the name that changes are noted under."""
+    """The caller: the owner of what requests name, the role there (null where the caller may do
+    nothing without a team), the name that changes are noted under, and all teams with the roles."""
 
     owner: str
+    role: Role | None
+    kind: AuthorKind
     name: str
     is_operator: bool
+    teams: dict[str, Role]
 
 
 class DeploymentForm(BaseModel):
@@ -66,7 +73,12 @@ class DeploymentRoutes(Resource):
         self._settings = settings
         self._version = version
 
-    @route("GET /deployment", "Read what this deployment offers", {200: "Its choices and limits"})
+    @route(
+        "GET /deployment",
+        "Read what this deployment offers",
+        {200: "Its choices and limits"},
+        role=None,
+    )
     def get_deployment(self) -> Response[DeploymentForm]:
         """Its version, limits, tasks and allowed targets, and whom it takes the caller for."""
         caller, settings = self._caller(), self._settings
@@ -78,12 +90,16 @@ class DeploymentRoutes(Resource):
             target_patterns=list(settings.target_arns),
             features=FeaturesForm(
                 events=bool(settings.event_bus),
+                personal_jobs=settings.personal_jobs,
                 private_webhooks=bool(settings.webhook_allowed_networks),
             ),
             caller=CallerForm(
                 owner=caller.owner,
-                name=caller.author.name,
-                is_operator=settings.operators_group in caller.groups,
+                role=caller.role,
+                kind=caller.kind,
+                name=caller.name,
+                is_operator=caller.is_operator,
+                teams=dict(caller.teams),
             ),
         )
         return Response(200, JSON, form)

@@ -14,6 +14,7 @@ from carillon.api.schedules.outlook import shown_state
 from carillon.clock import Clock
 from carillon.domain.job import JobState
 from carillon.domain.run import Attention
+from carillon.domain.spec.teams import Role
 from carillon.domain.wheel.entry import minute_end
 from carillon.errors import UnreadableRowError
 from carillon.services.calendar_reader import CalendarReader
@@ -139,18 +140,17 @@ class OverviewService:
 
 
 class StatusRoutes(Resource):
-    """One route; `operators_group` names the group whose members see the segments."""
+    """One route; operators see the segments."""
 
-    def __init__(self, routes: Routes, service: OverviewService, operators_group: str) -> None:
+    def __init__(self, routes: Routes, service: OverviewService) -> None:
         super().__init__(routes)
         self._service = service
-        self._operators_group = operators_group
 
-    @route("GET /status", "Whether your jobs are idle", {200: "The status"})
+    @route("GET /status", "Whether your jobs are idle", {200: "The status"}, role=Role.VIEWER)
     def get_status(self) -> Response[StatusForm]:
         """Your jobs by state, and the runs that need attention, whatever their number of jobs."""
         caller = self._caller()
         status = self._service.of_owner(caller.owner)
-        if self._operators_group in caller.groups:
+        if caller.is_operator:
             status.segments = self._service.segments()
         return Response(200, JSON, status)

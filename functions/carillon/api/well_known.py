@@ -51,6 +51,7 @@ class WellKnownRoutes(Resource):
         "Read what a client needs to sign in",
         {200: "Issuer and client"},
         is_open=True,
+        role=None,
     )
     def tell_how_to_sign_in(self) -> Response[SignInForm]:
         """The issuer of tokens, and the client that they are for; it needs no token."""

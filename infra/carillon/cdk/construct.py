@@ -151,7 +151,8 @@ class Carillon(Construct):
 
     def grant_manage(self, grantee: iam.IGrantable, *, role: str = "editor") -> None:
         """Let a role or user of IAM manage the team's jobs over HTTP, at `/aws/{team}/jobs` and so
-        on, by signed requests: an `editor` all of it, a `viewer` by GET."""
+        on, by signed requests: a `viewer` by GET, an `editor` by all methods, and an `admin` at
+        `/aws-admin/{team}` also what editors may not (docs/teams.md)."""
         self._refuse_without_team("grant_manage")
         self.api.allow_team(grantee, self._team, role)
 

@@ -16,18 +16,10 @@ from carillon.cdk.runtime import chosen_python
 from carillon.cdk.target_arns import role_arn, target_pattern
 from carillon.domain.job import Lane
 from carillon.domain.message import LONGEST_DELAY_SECONDS
+from carillon.domain.spec.teams import TEAM_NAME
 from carillon.errors import ConfigurationError
-from carillon.settings import (
-    Choices,
-    Read,
-    WholeNumber,
-    email_address,
-    listed,
-    option,
-    read_at,
-    secrets_prefix,
-    text,
-)
+from carillon.reading import Read, WholeNumber, email_address, listed, option, read_at, text
+from carillon.settings import Choices, secrets_prefix
 
 LANES = tuple(lane.value for lane in Lane)
 ROLES = ("tick", "executor", "api")
@@ -92,7 +84,7 @@ def _name(text: str) -> str:
 
 def team_name(text: str) -> str:
     """Raises ConfigurationError."""
-    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", text):
+    if not re.fullmatch(TEAM_NAME, text):
         raise ConfigurationError("team", f"{text!r} is none: letters a-z, digits and dashes")
     return text
 

@@ -29,6 +29,7 @@ CODE = (
     "domain",
     "errors",
     "executor",
+    "reading",
     "schedules",
     "services",
     "settings",

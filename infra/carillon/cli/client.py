@@ -92,12 +92,17 @@ class ApiClient:
     """
 
     def __init__(
-        self, api_url: str, token: Token | None, transport: "Transport | None" = None
+        self,
+        api_url: str,
+        token: Token | None,
+        transport: "Transport | None" = None,
+        team: str | None = None,
     ) -> None:
-        """Without a token only what answers anybody can be read."""
+        """Requests act for `team`, with None for the token's subject. Without a token
+        only what answers anybody can be read."""
         clock = Clock()
         with as_command_errors():
-            self.session = Session.of(api_url, token, clock)
+            self.session = Session.of(api_url, token, clock, team)
             self._driver = Driver.to(self.session.api_url, clock, transport, "carillon-cli")
 
     @property

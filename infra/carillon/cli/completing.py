@@ -45,5 +45,5 @@ def _names(path: str, query: dict[str, str | int]) -> list[str]:
     )
     if url is None or token is None:
         return []
-    with closing(ApiClient(url, token)) as api:
+    with closing(ApiClient(url, token, team=settings.team())) as api:
         return [str(item["name"]) for item in api.items(path, _MOST, query)]

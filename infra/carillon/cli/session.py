@@ -29,6 +29,7 @@ class Invocation:
     api_url: str | None = None
     token: str | None = None
     as_json: bool = False
+    team: str | None = None
 
 
 def invocation_of(ctx: typer.Context) -> Invocation:
@@ -56,6 +57,10 @@ ApiUrlOption = Annotated[
 TokenOption = Annotated[
     str | None,
     typer.Option("--token", help="The bearer token (else CARILLON_TOKEN, or login)."),
+]
+TeamOption = Annotated[
+    str | None,
+    typer.Option("--team", help="Act for this team (else CARILLON_TEAM, or for yourself)."),
 ]
 JsonOption = Annotated[
     bool,
@@ -103,10 +108,12 @@ class SessionOptions(OutputOptions):
 
     api_url: ApiUrlOption = None
     token: TokenOption = None
+    team: TeamOption = None
 
     def connect(self) -> ApiClient:
         """A client for the API; closed with the context. Raises as `sign_in_of`."""
-        client = ApiClient(*sign_in_of(self))
+        team = invocation_of(self.ctx).team if self.team is None else self.team
+        client = ApiClient(*sign_in_of(self), team=team)
         self.ctx.call_on_close(client.close)
         return client
 

@@ -93,6 +93,9 @@ def root(
     token: Annotated[
         str | None, typer.Option(envvar="CARILLON_TOKEN", help="The bearer token.")
     ] = None,
+    team: Annotated[
+        str | None, typer.Option(envvar="CARILLON_TEAM", help="Act for this team.")
+    ] = None,
     as_json: JsonOption = False,
     show_version: Annotated[
         bool,
@@ -104,7 +107,7 @@ def root(
     The options below can also follow a command's name.
     """
     is_wide.set(False)
-    ctx.obj = Invocation(api_url or None, token or None, as_json)
+    ctx.obj = Invocation(api_url or None, token or None, as_json, team)
 
 
 app.command()(preview)

@@ -6,7 +6,7 @@ import { html, render, useEffect, useErrorBoundary, useState } from "./lib/html.
 import { keysInForce, useKeys } from "./lib/keys.js";
 import { Trouble } from "./lib/parts.js";
 import { go, href, match, usePlace } from "./lib/router.js";
-import { begin, isReadOnly } from "./lib/session.js";
+import { actFor, begin, isReadOnly, team } from "./lib/session.js";
 import { preference, useLoad } from "./lib/store.js";
 import { clockFace, zoneName } from "./lib/time.js";
 import { ROUTES } from "./routes.js";
@@ -47,6 +47,10 @@ function Bar({ path, caller, signOut }) {
     </div>
     <div class="tools">
       ${isReadOnly && html`<span class="chip">read only</span>`}
+      ${Object.keys(caller?.teams ?? {}).length > 0 && html`<select aria-label="Act for" value=${team()} onChange=${chooseTeam}>
+        <option value="">yourself</option>
+        ${Object.entries(caller.teams).map(([name, role]) => html`<option key=${name} value=${name}>${name} (${role})</option>`)}
+      </select>`}
       ${caller?.name && html`<span class="who" title=${caller.owner}>${caller.name}</span>`}
       <button type="button" class="plain" title="UTC or local time" onClick=${flipClock}>${zoneName()}</button>
       <button type="button" class="plain" title="Light or dark (t)" aria-label="Light or dark" onClick=${nextTheme}>${isDark ? "☾" : "☼"}</button>
@@ -55,6 +59,9 @@ function Bar({ path, caller, signOut }) {
     </div>
   </nav>`;
 }
+
+/** @param {any} event */
+const chooseTeam = (event) => actFor(event.target.value);
 
 const Bell = () =>
   html`<svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true"><path fill="currentColor" d="M10 2c-.8 0-1.4.6-1.4 1.3v.5c-2.4.6-3.9 2.5-3.9 5 0 3.6-1 4.9-1.7 5.6-.3.4-.1 1 .4 1h13.2c.5 0 .7-.6.4-1-.7-.7-1.7-2-1.7-5.6 0-2.5-1.5-4.4-3.9-5v-.5C11.4 2.6 10.8 2 10 2zM8 16.5a2 2 0 0 0 4 0z"/></svg>`;
@@ -122,7 +129,13 @@ function App({ signOut }) {
 }
 
 async function whoAsks() {
-  return (await deployment()).caller;
+  try {
+    return (await deployment()).caller;
+  } catch (/** @type {any} */ problem) {
+    // A member no more: whoever is left alone with a team's name could choose no other.
+    if (problem.status === 403 && team()) actFor("");
+    throw problem;
+  }
 }
 
 /** @type {Promise<any> | null} */

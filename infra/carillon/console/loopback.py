@@ -26,7 +26,7 @@ from carillon.errors import InvalidFieldError
 ADDRESS = "127.0.0.1"
 KEY_HEADER = "Carillon-Console"
 AGENT = "carillon-console"
-PASSED_ON = ("Content-Type", "If-Match", "If-None-Match", "Idempotency-Key")
+PASSED_ON = ("Content-Type", "If-Match", "If-None-Match", "Idempotency-Key", "Carillon-Team")
 PASSED_BACK = ("Content-Type", "ETag", "Location", "Retry-After")
 LONGEST_BODY = 1_048_576
 """The API's own limit, in bytes."""

@@ -117,21 +117,25 @@ class Client(Closing, Api[Driver]):
         api_url: str,
         token: Token | None = None,
         *,
+        team: str | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Without a token only what answers anybody can be read.
+        """All requests act for `team`, without one for the token's subject. Without a token only
+        what answers anybody can be read.
 
-        Raises InvalidFieldError for an address that no token may be sent to.
+        Raises InvalidFieldError for an address that no token may be sent to, and for what is no
+        team's name.
         """
-        session = Session.of(api_url, token, clock or Clock())
+        session = Session.of(api_url, token, clock or Clock(), team)
         super().__init__(session, Driver.to(session.api_url, clock or Clock(), transport))
 
     @classmethod
     def from_env(cls) -> Self:
         """The deployment of CARILLON_API_URL, and CARILLON_TOKEN or CARILLON_TOKEN_FILE, else the
-        one that `carillon login` signed in to; raises ConfigurationError."""
-        return cls(*_from_env())
+        one that `carillon login` signed in to, for the team of CARILLON_TEAM; raises
+        ConfigurationError, InvalidFieldError."""
+        return cls(*_from_env(), team=settings.team())
 
 
 class AsyncClient(AsyncClosing, Api[AsyncDriver]):
@@ -142,17 +146,18 @@ class AsyncClient(AsyncClosing, Api[AsyncDriver]):
         api_url: str,
         token: Token | None = None,
         *,
+        team: str | None = None,
         transport: AsyncTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         """As for `Client`."""
-        session = Session.of(api_url, token, clock or Clock())
+        session = Session.of(api_url, token, clock or Clock(), team)
         super().__init__(session, AsyncDriver.to(session.api_url, clock or Clock(), transport))
 
     @classmethod
     def from_env(cls) -> Self:
         """As `Client.from_env`."""
-        return cls(*_from_env())
+        return cls(*_from_env(), team=settings.team())
 
 
 def _from_env() -> tuple[str, Token]:

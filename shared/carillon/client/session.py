@@ -1,6 +1,7 @@
 """One deployment's API for one owner: tokens, repetitions, errors and pages, as steps."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Self, TypeVar
@@ -11,6 +12,7 @@ from carillon.client.paths import named_job_path, split_job
 from carillon.client.sign_in import checked_url
 from carillon.client.steps import Answer, Lost, Page, Request, Steps, Stream, Wait
 from carillon.client.tokens import Token, Tokens, tokens_of
+from carillon.errors import InvalidFieldError
 
 T = TypeVar("T")
 
@@ -24,6 +26,7 @@ Json = dict[str, Any]
 Query = Mapping[str, str | int]
 
 _KEY: Final = "Idempotency-Key"
+_TEAM_NAME: Final = "[a-z0-9][a-z0-9-]{0,62}"
 _SAFE_TWICE = frozenset({"GET", "PUT", "DELETE"})
 _AWAY = frozenset({502, 503, 504})
 
@@ -31,19 +34,27 @@ _AWAY = frozenset({502, 503, 504})
 class Session:
     """Every failure is an ApiError, but for what cannot be sent (InvalidFieldError)."""
 
-    def __init__(self, api_url: str, tokens: Tokens | None, clock: Clock) -> None:
+    def __init__(
+        self, api_url: str, tokens: Tokens | None, clock: Clock, team: str | None = None
+    ) -> None:
+        """Requests act for `team`, with None for the token's subject."""
         self.api_url = api_url
+        self._team = team
         self._tokens = tokens
         self._clock = clock
 
     @classmethod
-    def of(cls, api_url: str, token: Token | None, clock: Clock) -> Self:
+    def of(cls, api_url: str, token: Token | None, clock: Clock, team: str | None = None) -> Self:
         """Without a token only what answers anybody can be read.
 
-        Raises InvalidFieldError for an address that no token may be sent to.
+        Raises InvalidFieldError for an address that no token may be sent to, and for what is no
+        team's name.
         """
         tokens = None if token is None else tokens_of(token)
-        return cls(checked_url(api_url, "api_url"), tokens, clock)
+        # Never without a header for an empty one: that would be another owner.
+        if team is not None and not re.fullmatch(_TEAM_NAME, team):
+            raise InvalidFieldError("team", f"{team!r} is none: letters a-z, digits and dashes")
+        return cls(checked_url(api_url, "api_url"), tokens, clock, team)
 
     def token(self) -> Steps[str]:
         """The bearer token, good for a moment at least; without any an empty text."""
@@ -62,6 +73,8 @@ class Session:
         sent = dict(headers or {})
         if self._tokens is not None:
             sent["Authorization"] = f"Bearer {(yield from self.token())}"
+        if self._team is not None:
+            sent["Carillon-Team"] = self._team
         request = Request(method, self.api_url + path, query or {}, body, sent)
         return (yield from self._exchange(request))
 

@@ -7,12 +7,18 @@ from pathlib import Path
 from carillon.errors import ConfigurationError
 
 API_URL = "CARILLON_API_URL"
+TEAM = "CARILLON_TEAM"
 TOKEN = "CARILLON_TOKEN"
 TOKEN_FILE = "CARILLON_TOKEN_FILE"
 
 
 def api_url() -> str | None:
     return os.environ.get(API_URL) or None
+
+
+def team() -> str | None:
+    """The team that requests act for; none where the variable is empty."""
+    return os.environ.get(TEAM) or None
 
 
 def token() -> str | Callable[[], str] | None:

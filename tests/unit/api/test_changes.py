@@ -236,6 +236,24 @@ def test_a_change_of_a_calendar_whose_process_died_is_read(client: Client, world
     assert (both.status, both.fields) == (422, ["job"])
 
 
+def test_members_of_a_team_are_told_apart(world: World) -> None:
+    """The owner is the team; who did it is the member."""
+    headers = {"Carillon-Team": "billing"}
+    ann, bob = (
+        as_(world, sub, username=name, **{"cognito:groups": "[billing:editor]"})
+        for sub, name in (("1", "ann"), ("2", "bob"))
+    )
+    made = ann.send("POST", "/jobs", BODY, headers=headers)
+    assert made.status == 201, made.text
+    job_id = made.json["job_id"]
+    assert bob.send("POST", f"/jobs/{job_id}/pause", headers=headers).status == 200
+
+    for path in ("/changes", f"/jobs/{job_id}/changes"):
+        items = ann.send("GET", path, headers=headers).json["items"]
+        assert [each["by"]["name"] for each in items] == ["bob", "ann"]
+    assert ann.get("/changes").json["items"] == []
+
+
 def test_a_rename_is_told_of_both_names(world: World) -> None:
     client = as_(world, username="ann")
     job_id = create(client)["job_id"]

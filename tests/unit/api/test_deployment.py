@@ -26,7 +26,7 @@ def test_a_deployment_says_what_it_offers_and_whom_it_serves(
     assert said["tasks"] == ["a", "b"]
     assert said["lanes"] == ["high", "normal", "low"]
     assert said["target_patterns"] == ["arn:aws:sqs:*:*:jobs-*"]
-    assert said["features"] == {"events": True, "private_webhooks": True}
+    assert said["features"] == {"events": True, "private_webhooks": True, "personal_jobs": True}
     assert (said["limits"]["owner_concurrent_runs"], said["limits"]["result_bytes"]) == (7, 512)
     caller = said["caller"]
     assert (caller["owner"], caller["is_operator"]) == (OWNER, bool(groups))

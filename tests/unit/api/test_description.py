@@ -32,6 +32,11 @@ def _described() -> Any:
     gateway = Gateway(API, {"sub": "owner-1"})
     schema = schemathesis.openapi.from_wsgi("/openapi.json", gateway)
     del schema.raw_schema["security"]
+    for methods in schema.raw_schema["paths"].values():
+        for operation in methods.values():
+            # Most teams that are made up are not the caller's; test_team_roles has that.
+            parameters = operation.get("parameters", [])
+            parameters[:] = [each for each in parameters if each["name"] != "carillon-team"]
     return schema
 
 

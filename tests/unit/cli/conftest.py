@@ -148,7 +148,15 @@ class Run(Protocol):
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Run]:
     """The command, not signed in, with no setting of the machine's environment."""
-    for name in ("API_URL", "TOKEN", "USERNAME", "PASSWORD", "CLIENT_ID", "COGNITO_ENDPOINT"):
+    for name in (
+        "API_URL",
+        "TEAM",
+        "TOKEN",
+        "USERNAME",
+        "PASSWORD",
+        "CLIENT_ID",
+        "COGNITO_ENDPOINT",
+    ):
         monkeypatch.delenv(f"CARILLON_{name}", raising=False)
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

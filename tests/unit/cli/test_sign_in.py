@@ -62,10 +62,11 @@ def test_a_sign_in_with_cognito_is_renewed(
     assert _login(run, api) == 0
 
     assert run("status").exit_code == 0
+    api.answer("GET", "/deployment", {})
     assert run("whoami").exit_code == 0
 
     assert api.requests[1].body["AuthParameters"] == {"REFRESH_TOKEN": "refresh-1"}
-    assert [one.headers["authorization"] for one in api.requests[2:]] == [f"Bearer {new}"]
+    assert [one.headers["authorization"] for one in api.requests[2:]] == [f"Bearer {new}"] * 2
     refresh = {"endpoint": api.url, "client_id": "client-1", "token": "refresh-1"}
     stored = {"api_url": api.url, "token": new, "refresh": refresh}
     assert json.loads(credentials_file.read_text()) == stored
@@ -282,16 +283,19 @@ def _token(**claims: object) -> str:
 def test_whoami_tells_of_the_token(run: Run, api: FakeApi) -> None:
     claims = {"username": "ieva", "sub": "user-1", "exp": 4_102_444_800, "cognito:groups": ["a"]}
     run("login", "--api-url", api.url, "--token", _token(**claims))
-    told = run("whoami", "--json")
+    caller = {"teams": {"billing": "editor"}, "is_operator": True}
+    api.answer("GET", "/deployment", {"caller": caller})
+    told = run("whoami", "--json", "--team", "other")
     assert told.exit_code == 0, told.output
     assert json.loads(told.stdout) == {
         "api_url": api.url,
         "name": "ieva",
         "owner": "user/user-1",
+        **caller,
         "expires_at": "2100-01-01T00:00:00Z",
         "expired": False,
     }
-    assert api.requests == []
+    assert "carillon-team" not in api.requests[0].headers
 
 
 def test_whoami_says_that_a_token_is_over(run: Run, api: FakeApi) -> None:

@@ -31,6 +31,7 @@ from carillon.api.runs.routes import RunDetail, RunId
 from carillon.api.runs.service import RunService
 from carillon.clock import Clock
 from carillon.domain.run import RunKind, RunStatus
+from carillon.domain.spec.teams import Role
 from carillon.services.activity import ActivityFilter
 
 
@@ -45,7 +46,13 @@ class ActivityRoutes(Resource):
         self._runs = runs
         self._clock = clock
 
-    @route("GET /runs", "List what has run", {200: "A page of the activity"}, Kind.NOT_FOUND)
+    @route(
+        "GET /runs",
+        "List what has run",
+        {200: "A page of the activity"},
+        Kind.NOT_FOUND,
+        role=Role.VIEWER,
+    )
     def list_activity(
         self,
         status: StatusQuery = None,
@@ -87,7 +94,7 @@ class ActivityRoutes(Resource):
             ),
         )
 
-    @route("GET /runs/summary", "Sum up what has run", {200: "The sums"})
+    @route("GET /runs/summary", "Sum up what has run", {200: "The sums"}, role=Role.VIEWER)
     def sum_up(
         self,
         from_at: SumFrom = None,
@@ -108,7 +115,13 @@ class ActivityRoutes(Resource):
         ]
         return Response(200, JSON, SummaryForm(buckets=forms, complete=is_complete, as_of=as_of))
 
-    @route("GET /runs/<run_id>", "Read a run by its id alone", {200: "The run"}, Kind.NOT_FOUND)
+    @route(
+        "GET /runs/<run_id>",
+        "Read a run by its id alone",
+        {200: "The run"},
+        Kind.NOT_FOUND,
+        role=Role.VIEWER,
+    )
     def get_run_of_any_job(self, run_id: RunId) -> Response[RunWithJob]:
         """With each of its attempts, and the name of its job."""
         run, job_name, asked = self._runs.find(self._owner(), run_id)

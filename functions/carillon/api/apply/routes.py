@@ -25,6 +25,7 @@ from carillon.api.schedules.response_models import WarningForm
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
 from carillon.domain.spec.owners import Via
+from carillon.domain.spec.teams import Role
 from carillon.services.calendar_reader import CalendarReader
 from carillon.stores.ports import VersionedRows
 from carillon.telemetry import Telemetry
@@ -89,6 +90,7 @@ class ApplyRoutes(Resource):
         "Apply a manifest",
         {200: "What became, or would become, of each item"},
         Kind.PLAN_CHANGED,
+        role=Role.EDITOR,
     )
     def apply_manifest(self, body: Annotated[ApplyBody, Body()]) -> Response[ApplyForm]:
         """Makes jobs and calendars what the manifest says, as by PUT: created, changed, or revived;

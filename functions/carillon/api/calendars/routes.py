@@ -14,6 +14,7 @@ from carillon.api.http.requests import IfMatch, IfNoneMatch, etag, precondition
 from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON, Cursor, Limit
 from carillon.domain.calendar import Calendar
+from carillon.domain.spec.teams import Role
 from carillon.telemetry import Action, Telemetry
 
 
@@ -83,6 +84,7 @@ class CalendarRoutes(Resource):
         Kind.CONTENDED,
         Kind.REVISION_MISMATCH,
         headers=_ETAG,
+        role=Role.EDITOR,
     )
     def put_calendar(
         self,
@@ -98,13 +100,20 @@ class CalendarRoutes(Resource):
         self._report(Action.CALENDAR_PUT, put.calendar)
         return self._answer(put.calendar, 201 if put.before is None else 200)
 
-    @route("GET /calendars", "List your calendars", {200: "A page of calendars"})
+    @route("GET /calendars", "List your calendars", {200: "A page of calendars"}, role=Role.VIEWER)
     def list_calendars(self, limit: Limit = 20, cursor: Cursor = None) -> Response[CalendarPage]:
         """By name; `next_cursor` is null on the last page."""
         page = self._service.list(self._owner(), limit, cursor)
         return Response(200, JSON, CalendarPage.of_page(page, CalendarForm.of))
 
-    @route(f"GET {_PATH}", "Read a calendar", {200: "The calendar"}, Kind.NOT_FOUND, headers=_ETAG)
+    @route(
+        f"GET {_PATH}",
+        "Read a calendar",
+        {200: "The calendar"},
+        Kind.NOT_FOUND,
+        headers=_ETAG,
+        role=Role.VIEWER,
+    )
     def get_calendar(self, name: CalendarName) -> Response[CalendarForm]:
         """With all its dates and ranges, imported ones included."""
         return self._answer(self._service.get(self._owner(), name))
@@ -116,6 +125,7 @@ class CalendarRoutes(Resource):
         Kind.NOT_FOUND,
         Kind.CONTENDED,
         Kind.CALENDAR_IN_USE,
+        role=Role.EDITOR,
     )
     def delete_calendar(self, name: CalendarName) -> Response[None]:
         """Refused while any of your first 1,000 jobs follows it: the problem names them. A job

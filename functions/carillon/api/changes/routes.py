@@ -15,6 +15,7 @@ from carillon.api.jobs.routes import JSON, Cursor, JobId, Limit
 from carillon.domain.changes.change import Action, Change, Subject
 from carillon.domain.spec.fields import Instant
 from carillon.domain.spec.owners import AuthorKind, Via
+from carillon.domain.spec.teams import Role
 from carillon.errors import InvalidFieldError
 from carillon.stores.ports import ChangeFilter
 
@@ -114,7 +115,13 @@ class ChangeRoutes(Resource):
         super().__init__(routes)
         self._service = service
 
-    @route("GET /changes", "List who changed what", {200: "A page of changes"}, Kind.NOT_FOUND)
+    @route(
+        "GET /changes",
+        "List who changed what",
+        {200: "A page of changes"},
+        Kind.NOT_FOUND,
+        role=Role.VIEWER,
+    )
     def list_changes(
         self,
         from_at: FromQuery = None,
@@ -151,6 +158,7 @@ class ChangeRoutes(Resource):
         "List who changed a job",
         {200: "A page of changes"},
         Kind.NOT_FOUND,
+        role=Role.VIEWER,
     )
     def list_changes_of_a_job(
         self,

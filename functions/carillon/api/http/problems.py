@@ -56,8 +56,7 @@ class PayloadTooLargeError(CarillonError):
 
 
 class MissingError(CarillonError):
-    """The owner has no `kind` (job, run, calendar) of that id; others may, which must not be
-    disclosed."""
+    """The owner has no `kind` (job, run, calendar) of that id; others' are not disclosed."""
 
     def __init__(self, kind: str, identifier: str) -> None:
         super().__init__(f"you have no {kind} {identifier[:200]!r}")
@@ -75,8 +74,7 @@ class NameTakenError(CarillonError):
 
 
 class ManagedError(CarillonError):
-    """The job is another's to change: `managed_by`, or nobody's but its owner's where that is
-    ""."""
+    """The job is another's to change: `managed_by`'s, or where that is "" its owner's alone."""
 
     def __init__(self, name: str, managed_by: str, wanted: str = "") -> None:
         self.managed_by = managed_by
@@ -188,6 +186,9 @@ class Kind(Enum):
     INVALID_JSON = ("invalid-json", 400, "The body is not JSON that can be stored")
     INVALID_HEADER = ("invalid-header", 400, "A header cannot be read")
     UNAUTHENTICATED = ("unauthenticated", 401, "The request has no owner")
+    NOT_A_MEMBER = ("not-a-member", 403, "The caller is no member of the team")
+    TEAM_REQUIRED = ("team-required", 403, "Jobs are those of teams here")
+    ROLE_TOO_LOW = ("role-too-low", 403, "The caller's role does not allow it")
     NOT_FOUND = ("not-found", 404, "Not found")
     METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "The resource does not have this method")
     CONTENDED = ("contended", 409, "Other requests changed it meanwhile")

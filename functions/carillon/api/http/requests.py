@@ -1,4 +1,4 @@
-"""The parts of a request besides its fields: its owner, its body's form, its preconditions."""
+"""The parts of a request besides its fields: its body's form, its preconditions."""
 
 import base64
 import binascii
@@ -17,15 +17,12 @@ from carillon.api.http.problems import (
     ProblemError,
     unsupported_media_type,
 )
-from carillon.domain.spec.owners import Author, AuthorKind, Via, team_owner, user_owner
 
 BODY_LIMIT_BYTES = 1024 * 1024
 MOST_LEVELS = 64
 """The nesting of a body; stored values must be readable again, on any stack."""
 
 MOST_KEY_CHARACTERS = 255
-MOST_SUBJECT_CHARACTERS = 255
-"""The characters that OpenID Connect allows in a subject; it becomes part of keys of the store."""
 
 ETAG_PATTERN = '^(?:[*]|"[0-9]{1,18}"|[0-9]{1,18})$'
 KEY_PATTERN = '^(?:"[!-~](?:[ -~]{0,253}[!-~])?"|[!#-~](?:[ -~]{0,253}[!-~])?)$'
@@ -49,22 +46,7 @@ IfNoneMatch = Annotated[
     ),
 ]
 
-_TEAM_PATH = re.compile(r"/aws/(?P<team>[a-z0-9][a-z0-9-]{0,62})(?P<path>/.*)")
-_NAMES = ("username", "preferred_username", "name", "email")
-"""The claims that may say how people know the subject, best first."""
-_MOST_NAME_CHARACTERS = 128
-_AGENTS = {"carillon-cli": Via.CLI, "carillon-console": Via.CONSOLE}
-
 Event = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The owner of what the request names, its author, and the token's groups."""
-
-    owner: str
-    author: Author
-    groups: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,91 +62,6 @@ class Precondition:
         if stored is None:
             return not self.must_exist
         return not self.must_be_absent and self.revision in (None, stored)
-
-
-def caller_of(event: Event) -> Caller:
-    """The sender of the request, by what the gateway's authorizer has verified: the claims of a
-    token, or a role of IAM, which acts for the team in its path."""
-    role = _role_of(event)
-    if role is not None:
-        author = Author(AuthorKind.ROLE, role["userArn"], _role_name(role["userArn"]), _via(event))
-        return Caller(team_owner(role["team"]), author, frozenset())
-    subject = subject_of(event)
-    if subject is None:
-        raise ProblemError(Kind.UNAUTHENTICATED, "the token names no subject")
-    if len(subject) > MOST_SUBJECT_CHARACTERS or not subject.isascii():
-        detail = f"the token's subject is not at most {MOST_SUBJECT_CHARACTERS} ASCII characters"
-        raise ProblemError(Kind.UNAUTHENTICATED, detail)
-    claims = _claims_of(event)
-    author = _author(subject, claims, _via(event))
-    return Caller(user_owner(subject), author, _groups_of(claims.get("cognito:groups")))
-
-
-def subject_of(event: Event) -> str | None:
-    """The token's subject, or the role that signed; None for a request without one."""
-    role = _role_of(event)
-    subject = _claims_of(event).get("sub") if role is None else role["userArn"]
-    return subject if isinstance(subject, str) and subject else None
-
-
-def for_team(event: Event) -> Event:
-    """A request of a role of IAM as one for the team in its path, `/aws/{team}/jobs`; any other as
-    it is. Raises ProblemError."""
-    role = _role_of(event)
-    if role is None:
-        return event
-    found = _TEAM_PATH.fullmatch(str(event.get("rawPath", "")))
-    if found is None or not role.get("userArn"):
-        raise ProblemError(Kind.UNAUTHENTICATED, "a role acts for a team: /aws/{team}/jobs")
-    context = event["requestContext"]
-    # Only the gateway writes an authorizer, so no sender can name a team by its own words.
-    authorizer = {"iam": {**role, "team": found["team"]}}
-    return {
-        **event,
-        "rawPath": found["path"],
-        "requestContext": {
-            **context,
-            "http": {**context["http"], "path": found["path"]},
-            "authorizer": authorizer,
-        },
-    }
-
-
-def _role_of(event: Event) -> Mapping[str, Any] | None:
-    return (event.get("requestContext", {}).get("authorizer") or {}).get("iam") or None
-
-
-def _role_name(arn: str) -> str:
-    """Of `arn:aws:sts::123456789012:assumed-role/deployer/session` the name `deployer`."""
-    return "/".join(arn.split("/")[1:2])[:_MOST_NAME_CHARACTERS]
-
-
-def _author(subject: str, claims: Mapping[str, Any], via: Via) -> Author:
-    # A client that signed in by itself, with its secret, is its own subject.
-    is_machine = claims.get("client_id") == subject
-    name = next((claims[member] for member in _NAMES if isinstance(claims.get(member), str)), "")
-    kind = AuthorKind.MACHINE if is_machine else AuthorKind.PERSON
-    return Author(kind, subject, name[:_MOST_NAME_CHARACTERS], via)
-
-
-def _via(event: Event) -> Via:
-    """By what the client calls itself; nothing but the history depends on it."""
-    agent = str(event.get("requestContext", {}).get("http", {}).get("userAgent", ""))
-    return next((via for beginning, via in _AGENTS.items() if agent.startswith(beginning)), Via.API)
-
-
-def _claims_of(event: Event) -> Mapping[str, Any]:
-    authorizer = event.get("requestContext", {}).get("authorizer") or {}
-    return (authorizer.get("jwt") or {}).get("claims") or {}
-
-
-def _groups_of(claim: object) -> frozenset[str]:
-    """The gateway hands a list on as it is, or as text: `[operators other]`."""
-    if isinstance(claim, str):
-        return frozenset(claim.removeprefix("[").removesuffix("]").split())
-    if isinstance(claim, list):
-        return frozenset(name for name in claim if isinstance(name, str))
-    return frozenset()
 
 
 def with_checked_body(event: Event) -> dict[str, Any]:

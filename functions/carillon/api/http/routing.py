@@ -11,14 +11,22 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse, OpenAPIResponseHeader
+from pydantic import TypeAdapter, ValidationError
 
+from carillon.api.http.callers import Caller, caller_of
 from carillon.api.http.problems import Kind, ProblemError, documented, invalid_fields
-from carillon.api.http.requests import Caller, body_fields, caller_of
+from carillon.api.http.requests import body_fields
+from carillon.domain.spec.teams import Role
+from carillon.settings import Settings
 
 _PARAMETER = re.compile(r"<(\w+)>")
 _ALWAYS = (
     Kind.INVALID_JSON,
+    Kind.INVALID_HEADER,
     Kind.UNAUTHENTICATED,
+    Kind.NOT_A_MEMBER,
+    Kind.TEAM_REQUIRED,
+    Kind.ROLE_TOO_LOW,
     Kind.TOO_LARGE,
     Kind.UNSUPPORTED_MEDIA_TYPE,
     Kind.INVALID_FIELD,
@@ -26,8 +34,26 @@ _ALWAYS = (
     Kind.INTERNAL,
     Kind.UNAVAILABLE,
 )
-_OF_OWNERS = frozenset({Kind.UNAUTHENTICATED, Kind.TOO_MANY_REQUESTS})
+_OF_OWNERS = frozenset(
+    {
+        Kind.INVALID_HEADER,
+        Kind.UNAUTHENTICATED,
+        Kind.NOT_A_MEMBER,
+        Kind.TEAM_REQUIRED,
+        Kind.ROLE_TOO_LOW,
+        Kind.TOO_MANY_REQUESTS,
+    }
+)
 """An open route does not ask who sent the request."""
+
+_SWITCHES = {
+    "dry_run": Role.VIEWER,
+    "force": Role.ADMIN,
+    "adopt": Role.ADMIN,
+    "keep": Role.ADMIN,
+}
+"""Fields that make of an operation another one, for another role: a rehearsal, or one that touches
+what others manage; with `keep` an apply prunes."""
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -35,7 +61,8 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`answers`: success statuses and what they mean; `headers`: those of the answers."""
+    """`answers`: success statuses and what they mean; `headers`: those of the answers. `role` is
+    the least that the caller needs for the owner, None where any token will do."""
 
     method: str
     path: str
@@ -44,6 +71,7 @@ class Route:
     problems: tuple[Kind, ...]
     headers: Mapping[str, str]
     is_open: bool
+    role: Role | None
 
 
 def route(
@@ -51,15 +79,16 @@ def route(
     summary: str,
     answers: Mapping[int, str],
     *problems: Kind,
+    role: Role | None,
     headers: Mapping[str, str] | None = None,
     is_open: bool = False,
 ) -> Callable[[_Method], _Method]:
     """Mark a method of a Resource as the one that answers `request`, such as `GET /jobs`; if it
-    `is_open`, without a token."""
+    `is_open`, without a token. A `role` is needed for its owner, or None."""
     method, path = request.split()
 
     def mark(call: _Method) -> _Method:
-        found = Route(method, path, summary, answers, problems, headers or {}, is_open)
+        found = Route(method, path, summary, answers, problems, headers or {}, is_open, role)
         vars(call)["route"] = found
         return call
 
@@ -67,10 +96,12 @@ def route(
 
 
 class Routes:
-    """Registers routes with the resolver, and remembers what each of them takes."""
+    """Registers routes with the resolver, and remembers what each of them takes, and of whom."""
 
-    def __init__(self, app: APIGatewayHttpResolver) -> None:
+    def __init__(self, app: APIGatewayHttpResolver, settings: Settings) -> None:
         self.app = app
+        self._settings = settings
+        self._operations: dict[str, tuple[Route, Mapping[str, Role]]] = {}
         self._methods: defaultdict[str, list[str]] = defaultdict(list)
         self._queries: dict[tuple[str, str], frozenset[str]] = {}
         self._with_body: set[tuple[str, str]] = set()
@@ -81,6 +112,8 @@ class Routes:
         self._methods[template].append(route.method)
         self._remember(route.method, template, call)
         form = _form_of(call)
+        switches = {name: _SWITCHES[name] for name in _fields_of(call) if name in _SWITCHES}
+        self._operations[call.__name__] = route, switches
         always = [kind for kind in _ALWAYS if not route.is_open or kind not in _OF_OWNERS]
         described = {name: _header(text) for name, text in route.headers.items()}
         successes: dict[int, OpenAPIResponse] = {
@@ -96,9 +129,29 @@ class Routes:
             tags=[template.strip("/").partition("/")[0]],
             operation_id=call.__name__,
             status_code=min(route.answers),
-            # An open route requires none of the schemes that hold for all others.
-            openapi_extensions={"security": []} if route.is_open else None,
+            openapi_extensions=_extensions(route, switches),
         )(call)
+
+    def caller(self) -> Caller:
+        """The sender of the request; raises ProblemError."""
+        return caller_of(self.app.current_event.raw_event, self._settings)
+
+    def permit(self, operation: str) -> None:
+        """Raises ProblemError where the caller may not do this for the owner of the request."""
+        found = self._operations.get(operation)
+        if found is None or found[0].is_open:
+            return  # of the resolver itself, where no route fits
+        route, switches = found
+        caller = self.caller()
+        if route.role is None:
+            return
+        event = self.app.current_event
+        given = {**(event.query_string_parameters or {}), **(event.json_body or {})}
+        on = [name for name in switches if _is_on(name, given.get(name))]
+        needed = switches[on[0]] if on else route.role
+        if "dry_run" in on:
+            needed = Role.VIEWER
+        caller.require(needed, f"with {on[0]}" if on else "")
 
     def no_route(self) -> ProblemError:
         """The reason why no route fits the request: its path is unknown, or only its method is."""
@@ -164,12 +217,13 @@ class Resource:
 
     def __init__(self, routes: Routes) -> None:
         self._app = routes.app
+        self._routes = routes
         for name, member in vars(type(self)).items():
             if isinstance(getattr(member, "route", None), Route):
                 routes.add(member.route, getattr(self, name))
 
     def _caller(self) -> Caller:
-        return caller_of(self._app.current_event.raw_event)
+        return self._routes.caller()
 
     def _owner(self) -> str:
         return self._caller().owner
@@ -178,6 +232,39 @@ class Resource:
 def _fits(template: str, path: str) -> bool:
     pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
     return re.fullmatch(pattern, path) is not None
+
+
+def _extensions(route: Route, switches: Mapping[str, Role]) -> dict[str, Any]:
+    if route.is_open:
+        # It requires none of the schemes that hold for all others.
+        return {"security": []}
+    told: dict[str, Any] = {"x-carillon-role": route.role.value if route.role else "any"}
+    if switches:
+        told["x-carillon-role-with"] = {name: role.value for name, role in switches.items()}
+    return told
+
+
+def _fields_of(call: Callable[..., Any]) -> set[str]:
+    """The parameters in the query, and the members of the body, that a method takes."""
+    found = set()
+    for name, parameter in inspect.signature(call).parameters.items():
+        kind, *marks = get_args(parameter.annotation) or (None,)
+        if any(isinstance(mark, Query) for mark in marks):
+            found.add(name)
+        if any(isinstance(mark, Body) for mark in marks):
+            for model in (kind, *get_args(kind)):
+                found |= set(getattr(model, "model_fields", ()))
+    return found
+
+
+def _is_on(name: str, value: Any) -> bool:
+    """True for a switch as requests are read; what cannot be read is refused afterwards."""
+    if name == "keep":
+        return value is not None
+    try:
+        return TypeAdapter(bool).validate_python(value)
+    except ValidationError:
+        return False
 
 
 def _form_of(call: Callable[..., Any]) -> Any:

@@ -29,6 +29,7 @@ from carillon.api.jobs.request_models import (
 from carillon.api.jobs.routes import JSON, Cursor, Force, IdempotencyKey
 from carillon.domain.job import Job
 from carillon.domain.spec.fields import Document
+from carillon.domain.spec.teams import Role
 from carillon.telemetry import Action, Telemetry
 
 MOST_ITEMS = 1_000
@@ -157,6 +158,7 @@ class BulkRoutes(Resource):
         "Create up to 1,000 jobs",
         {200: "What became of each item"},
         Kind.INVALID_HEADER,
+        role=Role.EDITOR,
     )
     def create_jobs(
         self, body: Annotated[BulkBody, Body()], key: IdempotencyKey = None
@@ -174,14 +176,25 @@ class BulkRoutes(Resource):
         )
         return Response(200, JSON, BulkForm.of(items, PATH))
 
-    @route(f"PATCH {PATH}", "Change up to 1,000 jobs", {200: "What became of each item"})
+    @route(
+        f"PATCH {PATH}",
+        "Change up to 1,000 jobs",
+        {200: "What became of each item"},
+        role=Role.EDITOR,
+    )
     def change_jobs(self, body: Annotated[BulkChangeBody, Body()]) -> Response[BulkChangedForm]:
         """Item by item, each as by `PATCH /jobs/{job_id}` with `If-Match: *`: a refused one hinders
         no other, and a repetition changes nothing more."""
         items = self._service.change(self._caller(), body.items, self._teller(Action.JOB_CHANGED))
         return Response(200, JSON, BulkChangedForm.of(items, PATH))
 
-    @route("POST /jobs/pause", "Pause jobs by parent or tags", _CHANGED, Kind.CONTENDED)
+    @route(
+        "POST /jobs/pause",
+        "Pause jobs by parent or tags",
+        _CHANGED,
+        Kind.CONTENDED,
+        role=Role.EDITOR,
+    )
     def pause_jobs(
         self,
         body: Annotated[PauseBody | None, Body()] = None,
@@ -196,7 +209,13 @@ class BulkRoutes(Resource):
         page = self._service.pause(self._caller(), only, cursor, tell, *pause_of(body))
         return Response(200, JSON, ChangedForm.of(page))
 
-    @route("POST /jobs/resume", "Resume jobs by parent or tags", _CHANGED, Kind.CONTENDED)
+    @route(
+        "POST /jobs/resume",
+        "Resume jobs by parent or tags",
+        _CHANGED,
+        Kind.CONTENDED,
+        role=Role.EDITOR,
+    )
     def resume_jobs(
         self,
         parent: ParentQuery = None,
@@ -210,7 +229,9 @@ class BulkRoutes(Resource):
         page = self._service.resume(self._caller(), only, cursor, tell)
         return Response(200, JSON, ChangedForm.of(page))
 
-    @route("DELETE /jobs", "Delete jobs by parent or tags", _CHANGED, Kind.CONTENDED)
+    @route(
+        "DELETE /jobs", "Delete jobs by parent or tags", _CHANGED, Kind.CONTENDED, role=Role.ADMIN
+    )
     def delete_jobs(
         self,
         parent: ParentQuery = None,

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from carillon.api.http.callers import Caller
 from carillon.api.http.fields import field_errors
 from carillon.api.http.problems import (
     InvalidFieldsError,
@@ -21,7 +22,7 @@ from carillon.api.http.problems import (
     ProblemError,
     problem_of,
 )
-from carillon.api.http.requests import Caller, key_of
+from carillon.api.http.requests import key_of
 from carillon.api.jobs.request_models import JobPatch
 from carillon.api.jobs.service import Changed, Created, JobService
 from carillon.clock import Clock
@@ -29,6 +30,7 @@ from carillon.domain.job import Job
 from carillon.domain.spec.fields import Document, Flag
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.owners import Author
+from carillon.domain.spec.teams import Role
 from carillon.errors import CarillonError, InvalidFieldError
 from carillon.stores.ports import JobFilter
 
@@ -169,6 +171,8 @@ class BulkService:
             return _unreached()
         try:
             wanted = ChangeItem.model_validate(item)
+            if wanted.force:
+                caller.require(Role.ADMIN, "with force")
             job = self._jobs.change(
                 caller.owner, wanted.job_id, wanted.patch, None, caller.author, force=wanted.force
             )

@@ -18,6 +18,7 @@ from carillon.api.jobs.summaries import JobDetail
 from carillon.domain.changes.change import differences
 from carillon.domain.spec.job_spec import JobSpec, Name
 from carillon.domain.spec.names import folded, job_id_of
+from carillon.domain.spec.teams import Role
 from carillon.errors import InvalidFieldError
 from carillon.telemetry import Action
 
@@ -87,6 +88,7 @@ class NamedJobRoutes(JobResource):
         Kind.MANAGED,
         Kind.REVISION_MISMATCH,
         headers={**ETAG, "Location": "The path of the job by its id."},
+        role=Role.EDITOR,
     )
     def put_job(
         self,
@@ -122,7 +124,14 @@ class NamedJobRoutes(JobResource):
             headers["ETag"] = etag(stored.revision)
         return Response(201 if is_new else 200, JSON, report, headers)
 
-    @route(f"GET {_PATH}", "Read the job of a name", {200: "The job"}, Kind.NOT_FOUND, headers=ETAG)
+    @route(
+        f"GET {_PATH}",
+        "Read the job of a name",
+        {200: "The job"},
+        Kind.NOT_FOUND,
+        headers=ETAG,
+        role=Role.VIEWER,
+    )
     def get_named_job(self, name: NamePath) -> Response[JobDetail]:
         """A deleted job is not found."""
         return self._answers.detail(self._service.named(self._owner(), unquote(name)))
@@ -136,6 +145,7 @@ class NamedJobRoutes(JobResource):
         Kind.CONTENDED,
         Kind.MANAGED,
         Kind.REVISION_MISMATCH,
+        role=Role.EDITOR,
     )
     def delete_named_job(
         self, name: NamePath, force: Force = False, if_match: IfMatch = None

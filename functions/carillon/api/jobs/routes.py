@@ -48,6 +48,7 @@ from carillon.domain.calendar import Calendar
 from carillon.domain.execution.recent import failures_in_a_row, last_run
 from carillon.domain.job import Job
 from carillon.domain.spec.job_spec import JobSpec
+from carillon.domain.spec.teams import Role
 from carillon.errors import InvalidFieldError, UnreadableRowError
 from carillon.services.calendar_reader import CalendarReader
 from carillon.services.history import History
@@ -187,6 +188,7 @@ class JobRoutes(JobResource):
         Kind.GONE,
         Kind.NAME_TAKEN,
         headers={**ETAG, "Location": "The job's path."},
+        role=Role.EDITOR,
     )
     def create_job(
         self, body: Annotated[JobSpec, Body()], key: IdempotencyKey = None
@@ -207,7 +209,7 @@ class JobRoutes(JobResource):
             job, 201 if created.is_new else 200, {"Location": f"/jobs/{job.job_id}"}
         )
 
-    @route("GET /jobs", "List your jobs", {200: "A page of jobs"})
+    @route("GET /jobs", "List your jobs", {200: "A page of jobs"}, role=Role.VIEWER)
     def list_jobs(
         self,
         limit: Limit = 20,
@@ -241,7 +243,14 @@ class JobRoutes(JobResource):
         page = found or self._service.list(owner, limit, cursor, only)
         return Response(200, JSON, self._answers.page(page, state))
 
-    @route(f"GET {_PATH}", "Read a job", {200: "The job"}, Kind.NOT_FOUND, headers=ETAG)
+    @route(
+        f"GET {_PATH}",
+        "Read a job",
+        {200: "The job"},
+        Kind.NOT_FOUND,
+        headers=ETAG,
+        role=Role.VIEWER,
+    )
     def get_job(self, job_id: JobId) -> Response[JobDetail]:
         """A deleted job is not found, nor is a completed one that was to be deleted then."""
         return self._answers.detail(self._service.get(self._owner(), job_id))
@@ -256,6 +265,7 @@ class JobRoutes(JobResource):
         Kind.REVISION_MISMATCH,
         Kind.REVISION_REQUIRED,
         headers=ETAG,
+        role=Role.EDITOR,
     )
     def change_job(
         self,
@@ -281,6 +291,7 @@ class JobRoutes(JobResource):
         Kind.INVALID_HEADER,
         Kind.MANAGED,
         Kind.REVISION_MISMATCH,
+        role=Role.EDITOR,
     )
     def delete_job(
         self, job_id: JobId, force: Force = False, if_match: IfMatch = None
@@ -289,7 +300,14 @@ class JobRoutes(JobResource):
         deleted that cannot be read."""
         return self._delete(job_id, force=force)
 
-    @route(f"POST {_PATH}/pause", "Pause a job", {200: "The job"}, *_CONTENDED, headers=ETAG)
+    @route(
+        f"POST {_PATH}/pause",
+        "Pause a job",
+        {200: "The job"},
+        *_CONTENDED,
+        headers=ETAG,
+        role=Role.EDITOR,
+    )
     def pause_job(
         self, job_id: JobId, body: Annotated[PauseBody | None, Body()] = None
     ) -> Response[JobForm]:
@@ -305,7 +323,14 @@ class JobRoutes(JobResource):
         self._report(Action.JOB_PAUSED, job)
         return self._answers.answer(job)
 
-    @route(f"POST {_PATH}/resume", "Resume a job", {200: "The job"}, *_CONTENDED, headers=ETAG)
+    @route(
+        f"POST {_PATH}/resume",
+        "Resume a job",
+        {200: "The job"},
+        *_CONTENDED,
+        headers=ETAG,
+        role=Role.EDITOR,
+    )
     def resume_job(self, job_id: JobId) -> Response[JobForm]:
         """Fires again from now on; what was missed stays so. An active job stays as it is."""
         caller = self._caller()

@@ -18,6 +18,7 @@ from carillon.api.notifications.models import (
 from carillon.api.notifications.service import NotificationService
 from carillon.domain.notifying.notification import NAME_PATTERN, Notification
 from carillon.domain.run import Run
+from carillon.domain.spec.teams import Role
 from carillon.telemetry import Action, Telemetry
 
 NotificationName = Annotated[
@@ -45,6 +46,7 @@ class NotificationRoutes(Resource):
         Kind.CONTENDED,
         Kind.REVISION_MISMATCH,
         headers=_ETAG,
+        role=Role.ADMIN,
     )
     def put_notification(
         self,
@@ -61,7 +63,12 @@ class NotificationRoutes(Resource):
         last = None if is_new else self._service.get(owner, name)[1]
         return _answer(found, last, 201 if is_new else 200)
 
-    @route("GET /notifications", "List your notifications", {200: "A page of notifications"})
+    @route(
+        "GET /notifications",
+        "List your notifications",
+        {200: "A page of notifications"},
+        role=Role.VIEWER,
+    )
     def list_notifications(
         self, limit: Limit = 20, cursor: Cursor = None
     ) -> Response[NotificationPage]:
@@ -78,6 +85,7 @@ class NotificationRoutes(Resource):
         {200: "The notification"},
         Kind.NOT_FOUND,
         headers=_ETAG,
+        role=Role.VIEWER,
     )
     def get_notification(self, name: NotificationName) -> Response[NotificationForm]:
         """With its last delivery."""
@@ -89,6 +97,7 @@ class NotificationRoutes(Resource):
         {204: "Deleted"},
         Kind.NOT_FOUND,
         Kind.CONTENDED,
+        role=Role.ADMIN,
     )
     def delete_notification(self, name: NotificationName) -> Response[None]:
         """No message of it that is on its way is delivered any more."""
@@ -102,6 +111,7 @@ class NotificationRoutes(Resource):
         "Send a test message",
         {202: "The run that delivers it, in a moment"},
         Kind.NOT_FOUND,
+        role=Role.ADMIN,
     )
     def test_notification(self, name: NotificationName) -> Response[TestForm]:
         """Sends a message that says it is a test, whatever else is on its way. The notification

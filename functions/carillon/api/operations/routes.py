@@ -16,6 +16,7 @@ from carillon.api.operations.service import MissedService, OperationService
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo
 from carillon.domain.changes.change import Action as Act
 from carillon.domain.run import RunStatus
+from carillon.domain.spec.teams import Role
 from carillon.services.missed_search import Found
 from carillon.stores.recording import Acts
 from carillon.telemetry import Action, Telemetry
@@ -69,6 +70,7 @@ class BackfillRoutes(Resource):
         "List what a job has missed",
         {200: "Missed occurrences"},
         Kind.NOT_FOUND,
+        role=Role.VIEWER,
     )
     def list_missed(
         self,
@@ -96,6 +98,7 @@ class BackfillRoutes(Resource):
         Kind.NOT_FOUND,
         Kind.CONTENDED,
         headers={"Location": "The operation's path."},
+        role=Role.EDITOR,
     )
     def backfill_job(
         self, job_id: JobId, body: Annotated[BackfillBody, Body()], key: IdempotencyKey = None
@@ -132,7 +135,9 @@ class OperationRoutes(Resource):
         self._acts = acts
         self._telemetry = telemetry
 
-    @route("GET /operations", "List your operations", {200: "A page of operations"})
+    @route(
+        "GET /operations", "List your operations", {200: "A page of operations"}, role=Role.VIEWER
+    )
     def list_operations(self, limit: Limit = 20, cursor: Cursor = None) -> Response[OperationPage]:
         """Newest first. One that has ended is kept as long as a run."""
         page = self._service.list(self._owner(), limit, cursor)
@@ -143,6 +148,7 @@ class OperationRoutes(Resource):
         "Read an operation",
         {200: "The operation"},
         Kind.NOT_FOUND,
+        role=Role.VIEWER,
     )
     def get_operation(self, operation_id: OperationId) -> Response[OperationForm]:
         """With its progress."""
@@ -154,6 +160,7 @@ class OperationRoutes(Resource):
         "Count what became of a backfill's runs",
         {200: "Counts by state"},
         Kind.NOT_FOUND,
+        role=Role.VIEWER,
     )
     def count_outcomes(
         self, operation_id: OperationId, cursor: Cursor = None
@@ -170,6 +177,7 @@ class OperationRoutes(Resource):
         Kind.NOT_FOUND,
         Kind.CONTENDED,
         Kind.OPERATION_ENDED,
+        role=Role.EDITOR,
     )
     def cancel_operation(self, operation_id: OperationId) -> Response[OperationForm]:
         """Does no further step of it; the runs that it has sent, at most half a minute's, still

@@ -211,6 +211,7 @@ class CompletionRoutes(Resource):
         {200: "The run, which has succeeded"},
         *_REFUSALS,
         is_open=True,
+        role=None,
     )
     def complete_run(
         self, run_id: ReportedRun, body: Annotated[CompleteBody | None, Body()] = None
@@ -231,6 +232,7 @@ class CompletionRoutes(Resource):
         {200: "The run, which is dead, or retrying"},
         *_REFUSALS,
         is_open=True,
+        role=None,
     )
     def fail_run(
         self, run_id: ReportedRun, body: Annotated[FailBody, Body()]
@@ -246,6 +248,7 @@ class CompletionRoutes(Resource):
         {200: "The run, and until when the next report is due"},
         *_REFUSALS,
         is_open=True,
+        role=None,
     )
     def send_heartbeat(self, run_id: ReportedRun) -> Response[ReportForm]:
         """Moves the instant by which the next report is due. Token as for `complete`; 409 once the

@@ -21,6 +21,7 @@ from carillon.domain.job import Job
 from carillon.domain.notifying.notification import Notification, notification_of
 from carillon.domain.operation import OperationKind
 from carillon.domain.run import DeadReason, Run, RunKey, RunKind
+from carillon.domain.spec.teams import Role
 from carillon.services.history import History
 from carillon.services.redrive import Redriver, Refusal
 from carillon.stores.ports import DeadLetterFilter, Page, VersionedRows
@@ -132,7 +133,7 @@ class DeadLetterRoutes(Resource):
         self._acts = acts
         self._telemetry = telemetry
 
-    @route("GET /dead-letters", "List your dead letters", {200: "A page of runs"})
+    @route("GET /dead-letters", "List your dead letters", {200: "A page of runs"}, role=Role.VIEWER)
     def list_dead_letters(
         self,
         job_id: OfJob = None,
@@ -159,6 +160,7 @@ class DeadLetterRoutes(Resource):
         Kind.NOT_A_DEAD_LETTER,
         Kind.JOB_GONE,
         headers={"Location": "The new run's path."},
+        role=Role.EDITOR,
     )
     def redrive_dead_letter(self, run_id: DeadLetterId) -> Response[RunDetail]:
         """Runs it again, at once and even while its job is paused, with the job's payload and
@@ -176,6 +178,7 @@ class DeadLetterRoutes(Resource):
         {204: "Discarded"},
         Kind.NOT_FOUND,
         Kind.NOT_A_DEAD_LETTER,
+        role=Role.EDITOR,
     )
     def discard_dead_letter(self, run_id: DeadLetterId) -> Response[None]:
         """Takes it off the list; the job's history keeps it until it expires."""
@@ -192,6 +195,7 @@ class DeadLetterRoutes(Resource):
         Kind.INVALID_HEADER,
         Kind.CONTENDED,
         headers={"Location": "The operation's path."},
+        role=Role.EDITOR,
     )
     def redrive_dead_letters(
         self, body: Annotated[DeadLetterBody, Body()], key: IdempotencyKey = None
@@ -207,6 +211,7 @@ class DeadLetterRoutes(Resource):
         Kind.INVALID_HEADER,
         Kind.CONTENDED,
         headers={"Location": "The operation's path."},
+        role=Role.ADMIN,
     )
     def discard_dead_letters(
         self, body: Annotated[DeadLetterBody, Body()], key: IdempotencyKey = None

@@ -15,6 +15,7 @@ from carillon.api.runs.routes import RunId
 from carillon.api.runs.service import run_key_of
 from carillon.clock import Clock
 from carillon.domain.run import Run
+from carillon.domain.spec.teams import Role
 from carillon.services.history import History
 from carillon.stores.cursors import decode_cursor, encode_cursor
 from carillon.stores.task_logs import TaskLogs
@@ -125,7 +126,13 @@ class LogRoutes(Resource):
         super().__init__(routes)
         self._service = service
 
-    @route("GET /runs/<run_id>/logs", "Read what a run has logged", {200: "A page"}, Kind.NOT_FOUND)
+    @route(
+        "GET /runs/<run_id>/logs",
+        "Read what a run has logged",
+        {200: "A page"},
+        Kind.NOT_FOUND,
+        role=Role.VIEWER,
+    )
     def list_logs(self, run_id: RunId, cursor: Cursor = None) -> Response[LogPage]:
         """The output of the run's task, in all its attempts: what it logs by `context.logger` or
         `logging`, and what it prints. Lines come some seconds after they were written. One reading

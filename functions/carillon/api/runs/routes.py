@@ -17,6 +17,7 @@ from carillon.clock import utc_text
 from carillon.domain.changes.change import Action as Act
 from carillon.domain.run import DeadReason, Resolution, Run, RunKind, RunStatus
 from carillon.domain.spec.fields import Document, JsonText
+from carillon.domain.spec.teams import Role
 from carillon.stores.recording import Acts
 from carillon.telemetry import Action, Telemetry
 
@@ -188,6 +189,7 @@ class RunRoutes(Resource):
         Kind.CONTENDED,
         Kind.KEY_REUSED,
         headers={"Location": "The run's path."},
+        role=Role.EDITOR,
     )
     def run_job(
         self,
@@ -209,7 +211,13 @@ class RunRoutes(Resource):
         location = f"/jobs/{job_id}/runs/{run.key.run_id}"
         return Response(202, JSON, self._detail(run), {"Location": location})
 
-    @route(f"GET {_PATH}", "List a job's runs", {200: "A page of runs"}, Kind.NOT_FOUND)
+    @route(
+        f"GET {_PATH}",
+        "List a job's runs",
+        {200: "A page of runs"},
+        Kind.NOT_FOUND,
+        role=Role.VIEWER,
+    )
     def list_runs(
         self,
         job_id: JobId,
@@ -222,7 +230,9 @@ class RunRoutes(Resource):
         page = self._service.list(self._owner(), job_id, limit, cursor, from_at, to)
         return Response(200, JSON, RunPage.of_page(page, RunForm.of))
 
-    @route(f"GET {_PATH}/<run_id>", "Read a run", {200: "The run"}, Kind.NOT_FOUND)
+    @route(
+        f"GET {_PATH}/<run_id>", "Read a run", {200: "The run"}, Kind.NOT_FOUND, role=Role.VIEWER
+    )
     def get_run(self, job_id: JobId, run_id: RunId) -> Response[RunDetail]:
         """With each of its attempts, the last one too."""
         run = self._service.get(self._owner(), job_id, run_id)
@@ -235,6 +245,7 @@ class RunRoutes(Resource):
         Kind.NOT_FOUND,
         Kind.CONTENDED,
         Kind.NOT_CANCELLABLE,
+        role=Role.EDITOR,
     )
     def cancel_run(self, job_id: JobId, run_id: RunId) -> Response[RunDetail]:
         """A run that waits, for its start or for a retry, does not start any more. The call of one

@@ -18,6 +18,7 @@ from carillon.api.schedules.response_models import (
 )
 from carillon.api.schedules.upcoming import ForecastService, OccurrenceService
 from carillon.domain.spec.fields import Instant
+from carillon.domain.spec.teams import Role
 
 Count = Annotated[int, Query(ge=1, le=LARGEST_COUNT, description="Most occurrences to list.")]
 Until = Annotated[Instant | None, Query(description="The last instant of interest.")]
@@ -49,7 +50,12 @@ class ScheduleRoutes(Resource):
         self._previews = previews
         self._forecasts = forecasts
 
-    @route("POST /schedules/preview", "Preview and explain a schedule", {200: "What it does"})
+    @route(
+        "POST /schedules/preview",
+        "Preview and explain a schedule",
+        {200: "What it does"},
+        role=Role.VIEWER,
+    )
     def preview_schedule(self, body: Annotated[PreviewBody, Body()]) -> Response[PreviewForm]:
         """Describes a schedule that need not belong to any job: its next occurrences, in words, the
         effect of clock changes within a year, what it takes and what it costs."""
@@ -60,6 +66,7 @@ class ScheduleRoutes(Resource):
         "List a job's next occurrences",
         {200: "The next occurrences"},
         Kind.NOT_FOUND,
+        role=Role.VIEWER,
     )
     def list_upcoming_of_job(self, job_id: JobId, count: Count = 10) -> Response[UpcomingForm]:
         """A paused job has none. A fixed delay has at most one: counted from the end of its newest
@@ -67,7 +74,10 @@ class ScheduleRoutes(Resource):
         return Response(200, JSON, self._occurrences.of_job(self._owner(), job_id, count))
 
     @route(
-        "GET /upcoming", "List the next occurrences of all your jobs", {200: "The next occurrences"}
+        "GET /upcoming",
+        "List the next occurrences of all your jobs",
+        {200: "The next occurrences"},
+        role=Role.VIEWER,
     )
     def list_upcoming(self, count: Count = 10, until: Until = None) -> Response[UpcomingForm]:
         """Across your first 1,000 jobs, by job id; `complete` is false when there are more. In the
@@ -78,6 +88,7 @@ class ScheduleRoutes(Resource):
         "GET /forecast",
         "Expect the fires of all your jobs, minute by minute",
         {200: "The forecast"},
+        role=Role.VIEWER,
     )
     def get_forecast(
         self, from_at: From = None, to: To = None, by: By = "minute"
@@ -92,6 +103,7 @@ class ScheduleRoutes(Resource):
         "GET /forecast/jobs",
         "List the jobs of a minute of the forecast",
         {200: "The jobs"},
+        role=Role.VIEWER,
     )
     def list_forecast_jobs(self, minute: Minute) -> Response[MinuteJobsForm]:
         """Each with how often it is expected to start in that minute, of your first 1,000 jobs."""

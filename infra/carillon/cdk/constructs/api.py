@@ -38,11 +38,17 @@ OPEN_ROUTES = {
 }
 """The routes without a token of the identity provider, and why it is not asked."""
 
-TEAM_PATH = "/aws/{team}/{proxy+}"
-"""The route for roles of IAM, which have no token: their policies name team and methods."""
-METHODS_OF_ROLES = {"viewer": ("GET",), "editor": ("GET", "POST", "PUT", "PATCH", "DELETE")}
+ROOTS_OF_TEAMS = ("aws", "aws-admin")
+"""The paths `/aws/{team}` are for roles of IAM, which have no token: their policies name path, team
+and methods. Who may use the second is an admin of the team."""
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_GRANTS = {
+    "viewer": (("aws", "GET"),),
+    "editor": tuple(("aws", method) for method in _METHODS),
+    "admin": tuple((root, method) for root in ROOTS_OF_TEAMS for method in _METHODS),
+}
 
-REQUEST_HEADERS = ("content-type", "if-match", "if-none-match", "idempotency-key")
+REQUEST_HEADERS = ("content-type", "if-match", "if-none-match", "idempotency-key", "carillon-team")
 ANSWER_HEADERS = ("etag", "location", "retry-after")
 
 ACCESS_LOG_FIELDS = {
@@ -125,7 +131,7 @@ class Api(Construct):
         )
         self.stage = self._stage(options)
         self._integration = integration = integrations.HttpLambdaIntegration("Function", function)
-        self._team_routes: list[gateway.HttpRoute] = []
+        self._roots: set[str] = set()
         self.issuer, self.audience = options.issuer, options.audience
         if self.users is not None:
             self.issuer, self.audience = self.users.issuer, self.users.client.user_pool_client_id
@@ -154,22 +160,28 @@ class Api(Construct):
 
     def allow_team(self, grantee: iam.IGrantable, team: str, role: str) -> None:
         """Let a role of IAM act for a team, as `role` says; raises ConfigurationError."""
-        if role not in METHODS_OF_ROLES:
-            message = f"{role!r} is none: expected {' or '.join(METHODS_OF_ROLES)}"
+        if role not in _GRANTS:
+            message = f"{role!r} is none: expected {' or '.join(_GRANTS)}"
             raise ConfigurationError("role", message)
-        if not self._team_routes:
-            self._team_routes = self.http_api.add_routes(
-                path=TEAM_PATH,
-                methods=[gateway.HttpMethod.ANY],
-                integration=self._integration,
-                authorizer=authorizers.HttpIamAuthorizer(),
-            )
+        for root in dict.fromkeys(root for root, _ in _GRANTS[role]):
+            self._open_to_teams(root)
         resources = [
-            self.http_api.arn_for_execute_api(method, f"/aws/{team}/*", self.stage.stage_name)
-            for method in METHODS_OF_ROLES[role]
+            self.http_api.arn_for_execute_api(method, f"/{root}/{team}/*", self.stage.stage_name)
+            for root, method in _GRANTS[role]
         ]
         iam.Grant.add_to_principal(
             grantee=grantee, actions=["execute-api:Invoke"], resource_arns=resources
+        )
+
+    def _open_to_teams(self, root: str) -> None:
+        if root in self._roots:
+            return
+        self._roots.add(root)
+        self.http_api.add_routes(
+            path=f"/{root}/{{team}}/{{proxy+}}",
+            methods=[gateway.HttpMethod.ANY],
+            integration=self._integration,
+            authorizer=authorizers.HttpIamAuthorizer(),
         )
 
     def _open_route(

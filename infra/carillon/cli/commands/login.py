@@ -20,6 +20,7 @@ from carillon.cli.session import (
     JsonOption,
     SessionOptions,
     invocation_of,
+    sign_in_of,
     stored_sign_in,
 )
 from carillon.client.clock import Clock
@@ -236,19 +237,24 @@ _NAMES = ("username", "cognito:username", "preferred_username", "email")
 
 
 def whoami(*, session: SessionOptions) -> None:
-    """Show who you are to the API: the name, the owner of your jobs, and when the token expires.
+    """Show who you are to the API: the name, the owner of your jobs, your teams with your role in
+    each, and when the token expires.
 
-    Read off the token, which is renewed where it can be; the API is not asked. Exit code 5 where it
-    has expired.
+    The token is renewed where it can be. Exit code 5 where it has expired.
     """
-    api = session.connect()
+    # For no team: who is not in the one that is set is to learn that here.
+    api = ApiClient(*sign_in_of(session))
+    session.ctx.call_on_close(api.close)
     claims = _claims(api.run(api.session.token()))
     expires_at = datetime.fromtimestamp(int(claims.get("exp", 0)), UTC)
     expired = expires_at <= datetime.now(UTC)
+    caller = {} if expired else api.get("/deployment").get("caller", {})
     told = {
         "api_url": api.api_url,
         "name": next((claims[name] for name in _NAMES if name in claims), None),
         "owner": f"user/{claims['sub']}" if "sub" in claims else None,
+        "teams": caller.get("teams", {}),
+        "is_operator": caller.get("is_operator", False),
         "expires_at": utc_text(expires_at),
         "expired": expired,
     }

@@ -3,6 +3,7 @@
 // token. Neither ever stands in the address or in storage that outlives the tab; the token in none at all.
 
 const KEY = "carillon-key";
+const TEAM = "carillon-team";
 const root = document.documentElement.dataset;
 /** The API's address, without a slash at its end. */
 export const BASE = new URL(root.api || ".", document.baseURI).href.replace(/\/$/, "");
@@ -12,7 +13,14 @@ let headers = () => ({});
 /** @type {() => Promise<boolean>} */
 let another = async () => false;
 
-export const authorize = () => headers();
+/** The team that requests act for, "" for the person alone; of this tab. */
+export const team = () => sessionStorage.getItem(TEAM) ?? "";
+/** Act for another one: nothing that is shown stays. @param {string} name */
+export function actFor(name) {
+  sessionStorage.setItem(TEAM, name);
+  location.reload();
+}
+export const authorize = () => ({ ...headers(), ...(team() && { "Carillon-Team": team() }) });
 /** Get another token where that can be; false where the person has to sign in. */
 export const renew = () => another();
 export const isReadOnly = root.readOnly === "true";

@@ -40,6 +40,7 @@ OperationKind = Literal["backfill", "redrive", "discard"]
 OperationState = Literal["running", "succeeded", "failed", "cancelled"]
 PutAction = Literal["create", "change", "revive", "rename", "none"]
 Resolution = Literal["redriven", "discarded"]
+Role = Literal["viewer", "editor", "admin"]
 RunKind = Literal["scheduled", "manual", "backfill", "callback", "after", "notice", "missed", "watch", "operation", "resume", "window"]
 RunStatus = Literal["scheduled", "running", "retrying", "succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"]
 SlotKind = Literal["hourly", "daily", "dated"]
@@ -59,9 +60,6 @@ class ConcurrencyOutput(TypedDict):
 class DstRuleOutput(TypedDict):
     gap: Gap | None
     fold: Fold | None
-class FeaturesForm(TypedDict):
-    events: bool
-    private_webhooks: bool
 class FieldProblem(TypedDict):
     field: str
     message: str
@@ -104,10 +102,6 @@ class CalendarPage(TypedDict):
     next_cursor: str | None
     unreadable: NotRequired[list[UnreadableForm]]
     items: list[CalendarForm]
-class CallerForm(TypedDict):
-    owner: str
-    name: str
-    is_operator: bool
 class ChangeForm(TypedDict):
     path: str
     before: Any
@@ -124,6 +118,10 @@ class ErrorForm(TypedDict):
     kind: str
     message: str
     permanent: bool
+class FeaturesForm(TypedDict):
+    events: bool
+    personal_jobs: bool
+    private_webhooks: bool
 class JobPage(TypedDict):
     next_cursor: str | None
     unreadable: NotRequired[list[UnreadableForm]]
@@ -256,6 +254,13 @@ class ReportForm(TypedDict):
     attempt: int
     lease_until: str | None
     next_attempt_at: str | None
+class CallerForm(TypedDict):
+    owner: str
+    role: Role | None
+    kind: AuthorKind
+    name: str
+    is_operator: bool
+    teams: dict[str, Role]
 class DeliveryForm(TypedDict):
     run_id: str
     status: str
