@@ -149,6 +149,9 @@ class Choices:
     activity_days: int = option(
         7, WholeNumber(1, 365), "the activity feed is to reach further back, or less far"
     )
+    change_retention_days: int = option(
+        400, WholeNumber(1, 3650), "who changed what is to be known for longer, or less long"
+    )
     executor_timeout_seconds: int = option(
         60, WholeNumber(3, 900), "runs take longer; short ones recover quicker"
     )
@@ -320,6 +323,11 @@ class Settings(Choices):
     def activity_lifetime(self) -> timedelta:
         """The time that the activity feed reaches back: not beyond the runs that it names."""
         return min(timedelta(days=self.activity_days), self.run_lifetime)
+
+    @property
+    def change_lifetime(self) -> timedelta:
+        """The time that who changed what is known for."""
+        return timedelta(days=self.change_retention_days)
 
     @property
     def longest_timeout_seconds(self) -> int:

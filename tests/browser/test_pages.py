@@ -284,6 +284,23 @@ def test_a_job_whose_occurrences_left_no_run_has_no_rate(visit: Visit, console: 
     expect(visit.page.get_by_text("100 %")).to_have_count(0)
 
 
+def test_a_job_s_changes_name_who_made_them(visit: Visit, console: Loopback) -> None:
+    visit.open(console)
+    visit.page.locator("table a", has_text="sync CRM").click()
+    visit.page.locator(".timeline").wait_for()
+    visit.page.get_by_role("button", name="Pause…").click()
+    visit.page.locator("dialog").get_by_role("button", name="Pause").click()
+    visit.page.get_by_role("button", name="Resume").wait_for()
+    visit.page.get_by_role("button", name="Changes").click()
+
+    newest = visit.page.locator("table[aria-label=Changes] tbody tr").first
+    expect(newest).to_contain_text("pause")
+    expect(newest).to_contain_text('state: "active" → "paused"')
+    visit.page.get_by_role("button", name="Resume").click()
+    expect(newest).to_contain_text("resume")
+    assert visit.findings() == []
+
+
 def test_the_log_of_a_task_is_shown(visit: Visit, console: Loopback) -> None:
     visit.open(console)
     visit.page.locator("table a", has_text="reindex search").click()

@@ -37,6 +37,7 @@ from carillon.stores.memory import (
     MemoryVersionedRows,
     MemoryWheelStore,
 )
+from carillon.stores.memory.changes import MemoryChangeStore
 from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.stores.ports import (
     ADMISSION_ROWS,
@@ -45,6 +46,7 @@ from carillon.stores.ports import (
     NOTIFICATIONS,
     OPERATIONS,
     WINDOWS,
+    ChangeStore,
     ChunkStore,
     EventSink,
     JobStore,
@@ -53,6 +55,7 @@ from carillon.stores.ports import (
     VersionedRows,
     WheelStore,
 )
+from carillon.stores.recording import RecordedJobs
 from tests.support.tables import create_deployment
 
 Answer = TypeVar("Answer")
@@ -72,6 +75,7 @@ class Kit:
     runs: RunStore
     chunks: ChunkStore
     activity: ActivityStore
+    changes: ChangeStore
     admission_rows: VersionedRows[AdmissionRow]
     operations: VersionedRows[Operation]
     idempotency_records: VersionedRows[IdempotencyRecord]
@@ -85,6 +89,8 @@ class Kit:
     """Take and delete all messages of a lane that are visible now."""
     wait: Callable[[float], None]
     """Let so many seconds go by, for the queue's delays."""
+    recorded_jobs: JobStore | None = None
+    """`jobs` as deployments have them; None in memory."""
     settings: Settings | None = None
     """Of the deployment on DynamoDB and SQS; None in memory."""
 
@@ -125,6 +131,7 @@ def memory_kit() -> Kit:
         runs=MemoryRunStore(),
         chunks=MemoryChunkStore(),
         activity=MemoryActivityStore(),
+        changes=MemoryChangeStore(),
         admission_rows=MemoryVersionedRows(ADMISSION_ROWS),
         operations=MemoryVersionedRows(OPERATIONS),
         idempotency_records=MemoryVersionedRows(IDEMPOTENCY_RECORDS),
@@ -180,12 +187,14 @@ def _aws_kit(is_threaded: bool, wait: Callable[[float], None], has_expiry: bool 
         return messages
 
     return Kit(
-        jobs=stores.jobs,
+        jobs=unrecorded(stores.jobs),
+        recorded_jobs=stores.jobs,
         calendars=stores.calendars,
         wheel=stores.wheel,
         runs=stores.runs,
         chunks=stores.chunks,
         activity=stores.activity,
+        changes=stores.changes,
         admission_rows=stores.admission_rows,
         operations=stores.operations,
         idempotency_records=stores.idempotency_records,
@@ -198,6 +207,12 @@ def _aws_kit(is_threaded: bool, wait: Callable[[float], None], has_expiry: bool 
         wait=wait,
         settings=settings,
     )
+
+
+def unrecorded(jobs: JobStore) -> JobStore:
+    """The store under the one that records changes."""
+    assert isinstance(jobs, RecordedJobs)
+    return jobs._jobs
 
 
 def _events_on_a_bus(settings: Settings) -> EventSink:

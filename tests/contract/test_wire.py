@@ -53,6 +53,19 @@ def test_a_conditional_write_is_one_request(
     assert wire.operations() == ["PutItem"]
 
 
+def test_a_mutation_costs_three_writes_more(aws_kit: Kit, wire: Wire) -> None:
+    """Its change is a row in the table and one in an index; that of the revision before is refused,
+    since it is there."""
+    jobs, job = aws_kit.recorded_jobs, a_job(aws_kit.new_owner())
+    assert jobs is not None
+    assert jobs.create(job)
+    assert wire.operations() == ["PutItem", "PutItem"]
+    wire.calls.clear()
+    assert jobs.replace(job.paused(NOW), job.revision)
+    reads_back = ["PutItem", "GetItem"]
+    assert wire.operations() == ["GetItem", *reads_back, "PutItem", "PutItem"]
+
+
 @conditional_puts
 def test_a_write_whose_answer_was_lost_is_known_as_ones_own(
     aws_kit: Kit, wire: Wire, prepare: Callable[[Kit], Write]

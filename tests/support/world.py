@@ -38,6 +38,7 @@ from carillon.schedules import (
 from carillon.services.activity import Activity, ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
 from carillon.stores.memory.activity import MemoryActivityStore
+from carillon.stores.memory.changes import MemoryChangeStore
 from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
 from carillon.stores.memory.rows import (
@@ -101,6 +102,7 @@ class World:
         self.runs = CheckedRuns()
         self.chunks = MemoryChunkStore()
         self.activity = MemoryActivityStore()
+        self.changes = MemoryChangeStore()
         self.admission_rows = MemoryVersionedRows(ADMISSION_ROWS)
         self.operations = MemoryVersionedRows(OPERATIONS)
         self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)

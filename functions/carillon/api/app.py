@@ -16,6 +16,8 @@ from carillon.api.apply.routes import ApplyRoutes
 from carillon.api.apply.service import ApplyService
 from carillon.api.calendars.routes import CalendarRoutes
 from carillon.api.calendars.service import CalendarService
+from carillon.api.changes.routes import ChangeRoutes
+from carillon.api.changes.service import ChangeService
 from carillon.api.deployment import DeploymentRoutes
 from carillon.api.http.callers import TEAM_HEADER, caller_of, for_team
 from carillon.api.http.problems import (
@@ -59,6 +61,7 @@ from carillon.services.redrive import Redriver
 from carillon.services.summing import Summing
 from carillon.settings import Settings
 from carillon.stores.ports import Stores
+from carillon.stores.recording import Acts
 from carillon.stores.task_logs import MemoryTaskLogs, TaskLogs
 from carillon.telemetry import Telemetry
 
@@ -113,6 +116,7 @@ class Api:
         self._serve_runs(jobs)
         self._serve_notifications()
         self._serve_views(jobs)
+        ChangeRoutes(self._routes, ChangeService(stores))
 
     def _serve_jobs(self, service: JobService) -> None:
         """Jobs, calendars, and manifests of both."""
@@ -125,7 +129,7 @@ class Api:
         summaries = SummaryService(self._stores.jobs, self._history, calendars, clock)
         JobRoutes(routes, service, answers, telemetry, summaries)
         BulkRoutes(routes, BulkService(service, clock), telemetry)
-        calendar_service = CalendarService(service, calendars, clock)
+        calendar_service = CalendarService(service, calendars, self._stores.changes, clock)
         CalendarRoutes(routes, calendar_service, telemetry)
         applying = ApplyService(service, calendar_service, clock)
         ApplyRoutes(routes, applying, calendars, clock, telemetry)
@@ -138,7 +142,8 @@ class Api:
         calendars, records, indexer = stores.calendars, stores.idempotency_records, self._indexer
         runs, queue = stores.runs, stores.queue
         service = RunService(jobs, runs, history, queue, clock, entropy, settings, records)
-        RunRoutes(routes, service, telemetry)
+        acts = Acts(stores.jobs, stores.changes, clock)
+        RunRoutes(routes, service, acts, telemetry)
         LogRoutes(routes, LogService(history, self._task_logs, clock))
         feed = Activity(stores.activity)
         summing = Summing(feed, history, calendars, clock)
@@ -153,17 +158,17 @@ class Api:
         operations = OperationService(
             jobs, calendars, history, *rows, indexer, clock, entropy, settings
         )
-        OperationRoutes(routes, operations, telemetry)
+        OperationRoutes(routes, operations, acts, telemetry)
         redriver = Redriver(stores.runs, indexer, clock, entropy, settings.run_lifetime)
         letters = DeadLetterService(jobs, stores.notifications, history, redriver, clock)
-        DeadLetterRoutes(routes, letters, operations, telemetry)
+        DeadLetterRoutes(routes, letters, operations, acts, telemetry)
         missed = MissedService(jobs, calendars, history, clock)
-        BackfillRoutes(routes, missed, operations, telemetry)
+        BackfillRoutes(routes, missed, operations, acts, telemetry)
 
     def _serve_notifications(self) -> None:
         stores, clock, settings = self._stores, self._clock, self._settings
         notices = Notices(stores.idempotency_records, stores.queue, clock, settings.run_lifetime)
-        rows = (stores.notifications, stores.windows)
+        rows = (stores.notifications, stores.windows, stores.changes)
         service = NotificationService(*rows, self._history, notices, clock, self._entropy, settings)
         NotificationRoutes(self._routes, service, self._telemetry)
 

@@ -42,7 +42,8 @@ jobs = JobService(
     settings,
     telemetry,
 )
-applying = ApplyService(jobs, CalendarService(jobs, stores.calendars, clock), clock)
+calendars = CalendarService(jobs, stores.calendars, stores.changes, clock)
+applying = ApplyService(jobs, calendars, clock)
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> None:

@@ -9,6 +9,7 @@ from carillon.cli.commands.account import logout
 from carillon.cli.commands.admin import admin
 from carillon.cli.commands.admin.doctor import doctor
 from carillon.cli.commands.calendars import calendars
+from carillon.cli.commands.changes import changes
 from carillon.cli.commands.completion import completion
 from carillon.cli.commands.console import console
 from carillon.cli.commands.imports import imports
@@ -116,6 +117,7 @@ jobs.command()(missed)
 app.add_typer(jobs, name="jobs")
 app.add_typer(runs, name="runs")
 app.command()(logs)
+app.command()(changes)
 app.command()(top)
 app.command()(tasks)
 app.command(name="open")(open_job)

@@ -6,6 +6,7 @@ export type Job = Schemas["JobForm"];
 export type JobReport = Schemas["JobReport"];
 export type JobSpec = Schemas["JobSpec"];
 export type Run = Schemas["RunForm"];
+export type Change = Schemas["RecordedChange"];
 export type RunDetail = Schemas["RunDetail"];
 export type Preview = Schemas["PreviewForm"];
 export type PreviewBody = Schemas["PreviewBody"];

@@ -15,6 +15,7 @@ from carillon.services.activity import ActivityWriter
 from carillon.simulation.faults import Draws, Fault
 from carillon.simulation.loop import Loop, Process
 from carillon.stores.memory.activity import MemoryActivityStore
+from carillon.stores.memory.changes import MemoryChangeStore
 from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.stores.memory.messaging import MemoryEvents, MemoryQueue
 from carillon.stores.memory.rows import (
@@ -308,6 +309,7 @@ class MemoryRows:
         self.runs = MemoryRunStore()
         self.chunks = MemoryChunkStore()
         self.activity = MemoryActivityStore()
+        self.changes = MemoryChangeStore()
         self.admission_rows = MemoryVersionedRows(ADMISSION_ROWS)
         self.operations = MemoryVersionedRows(OPERATIONS)
         self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)

@@ -50,7 +50,7 @@ class Api:
         )
         history = History(ports.runs, ports.chunks)
         redriver = Redriver(ports.runs, indexer, clock, entropy, settings.run_lifetime)
-        calendars = CalendarService(jobs, ports.calendars, clock)
+        calendars = CalendarService(jobs, ports.calendars, ports.changes, clock)
         return cls(
             jobs,
             calendars,

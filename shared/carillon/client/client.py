@@ -11,7 +11,7 @@ from carillon.client.clock import Clock
 from carillon.client.drivers import AsyncClosing, AsyncDriver, Closing, Driver
 from carillon.client.paths import instant
 from carillon.client.resources.jobs import Jobs, span_of
-from carillon.client.resources.others import Calendars, Notifications, Operations
+from carillon.client.resources.others import Calendars, Changes, Notifications, Operations
 from carillon.client.resources.runs import DeadLetters, Runs
 from carillon.client.session import Query, Session
 from carillon.client.sign_in import (
@@ -44,6 +44,7 @@ class Api(Resource[DriverT]):
         self.dead_letters = DeadLetters(session, driver)
         self.operations = Operations(session, driver)
         self.calendars = Calendars(session, driver)
+        self.changes = Changes(session, driver)
         self.notifications = Notifications(session, driver)
 
     @property

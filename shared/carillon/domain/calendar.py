@@ -1,11 +1,12 @@
 """Calendars, and a schedule resolved under one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated
 
 from pydantic import Field
 
+from carillon.domain.changes.change import KeptChange
 from carillon.domain.spec.options import Cli
 from carillon.schedules import At, Delay, OnOpenDays, Recurrence, Schedule
 from carillon.schedules.base import seconds_down
@@ -44,6 +45,7 @@ class Calendar:
     created_at: datetime
     updated_at: datetime
     description: str = ""
+    last_change: KeptChange = field(default=None, compare=False)
 
     @property
     def closed(self) -> ClosedDays:

@@ -1,11 +1,12 @@
 """The job: the durable definition a user creates."""
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from carillon.clock import id_created_at
+from carillon.domain.changes.change import Change
 from carillon.domain.chunks.placing import Place, chunked_from, is_plain
 from carillon.domain.policies import Lane as Lane
 from carillon.domain.policies import Priority as Priority
@@ -125,7 +126,8 @@ class Job:
     tombstones. `earlier` are the generations before `previous`, newest first. `note` has the reason
     of a pause that was not its owner's. `managed_by` is the manifest or stack that applies the
     settings ("" without), `applied` the digest of those that it applied last: others have changed
-    what differs. `author` made the last revision. `renamed_to` and `renamed_from` are job ids, ""
+    what differs. `author` made the last revision; `last_change` is what it was, put by the store
+    (stores/recording.py). `renamed_to` and `renamed_from` are job ids, ""
     without. `spec.priority` is the owner's, `lane` where it
     is served; `slow` is no change of the owner's, so it comes and goes under the same revision. So
     do `successors`, which other jobs put: a write by revision that has not seen them all loses.
@@ -158,6 +160,7 @@ class Job:
     paused_at: datetime | None = None
     resume_at: datetime | None = None
     expires_at: datetime | None = None
+    last_change: Change | None = field(default=None, compare=False)
 
     @property
     def lane(self) -> Lane:

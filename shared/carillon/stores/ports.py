@@ -27,39 +27,15 @@ from carillon.domain.run import Attention, Run, RunKey
 from carillon.domain.spec.job_summary import JobSummary
 from carillon.domain.wheel.entry import Entry, EntryKey, Slot
 from carillon.domain.wheel.segment import Control, Remains
-from carillon.errors import UnreadableRowError
 from carillon.stores.activity import ActivityStore
+from carillon.stores.changes import ChangeFilter as ChangeFilter
+from carillon.stores.changes import ChangeStore as ChangeStore
 from carillon.stores.choices import LISTED_MEMBERS as LISTED_MEMBERS
 from carillon.stores.choices import DeadLetterFilter as DeadLetterFilter
 from carillon.stores.choices import JobFilter as JobFilter
 from carillon.stores.choices import Tally as Tally
 from carillon.stores.chunks import ChunkStore as ChunkStore
-
-Item = TypeVar("Item")
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[Item]):
-    """Items in order; `next_cursor` is text that continues behind them, None at the end, and at the
-    end only: where a filter leaves few, or items are large, a page may be short, even empty, with
-    more to come. A caller that wants all continues until there is no cursor.
-
-    A cursor is meaningful only for the same method and the same owner and job; anything else
-    raises InvalidFieldError("cursor", …). Rows that cannot be read are left out; `unreadable` has
-    the reasons by their ids: one bad row must not hide the others.
-    """
-
-    items: tuple[Item, ...]
-    next_cursor: str | None = None
-    unreadable: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def whole(self) -> tuple[Item, ...]:
-        """The items, for a caller that needs all there are; raises UnreadableRowError if some are
-        left out."""
-        for reason in self.unreadable.values():
-            raise UnreadableRowError(reason)
-        return self.items
+from carillon.stores.pages import Page as Page
 
 
 class JobStore(Protocol):
@@ -377,11 +353,13 @@ class Stores:
     """The ports of one deployment."""
 
     jobs: JobStore
+    """It records changes (recording.py)."""
     calendars: VersionedRows[Calendar]
     wheel: WheelStore
     runs: RunStore
     chunks: ChunkStore
     activity: ActivityStore
+    changes: ChangeStore
     queue: LaneQueue
     admission_rows: VersionedRows[AdmissionRow]
     operations: VersionedRows[Operation]

@@ -30,6 +30,7 @@ from carillon.stores.memory import (
     MemoryVersionedRows,
     MemoryWheelStore,
 )
+from carillon.stores.memory.changes import MemoryChangeStore
 from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.stores.ports import (
     ADMISSION_ROWS,
@@ -40,6 +41,7 @@ from carillon.stores.ports import (
     WINDOWS,
     Stores,
 )
+from carillon.stores.recording import RecordedJobs
 from carillon.telemetry import Telemetry
 from tests.unit.api.gateway import STRANGER, USUAL_NAMES, Client, Json
 
@@ -77,6 +79,7 @@ class World:
     wheel: MemoryWheelStore
     runs: MemoryRunStore
     activity: MemoryActivityStore
+    changes: MemoryChangeStore
     queue: MemoryQueue
     operations: MemoryVersionedRows[Operation]
     idempotency_records: MemoryVersionedRows[IdempotencyRecord]
@@ -95,11 +98,12 @@ class World:
             Logger(service=service, stream=self.log), Metrics(namespace="Carillon", service=service)
         )
         parts: Json = {
-            "jobs": self.jobs,
+            "jobs": RecordedJobs(self.jobs, self.changes),
             "calendars": self.calendars,
             "wheel": self.wheel,
             "runs": self.runs,
             "activity": self.activity,
+            "changes": self.changes,
             "queue": self.queue,
             "operations": self.operations,
             "idempotency_records": self.idempotency_records,
@@ -128,6 +132,7 @@ def new_world(now: datetime = NOW) -> World:
         wheel=MemoryWheelStore(),
         runs=MemoryRunStore(),
         activity=MemoryActivityStore(),
+        changes=MemoryChangeStore(),
         queue=MemoryQueue(clock),
         operations=MemoryVersionedRows(OPERATIONS),
         idempotency_records=MemoryVersionedRows(IDEMPOTENCY_RECORDS),

@@ -54,6 +54,8 @@ CHECKS: list[Any] = [
 ]
 ROUTES = {
     "/apply": {"post"},
+    "/changes": {"get"},
+    "/jobs/{job_id}/changes": {"get"},
     "/completions/{run_id}/complete": {"post"},
     "/completions/{run_id}/fail": {"post"},
     "/completions/{run_id}/heartbeat": {"post"},

@@ -47,7 +47,7 @@ class Deployment:
             world.settings,
             telemetry,
         )
-        calendars = CalendarService(self.jobs, world.calendars, world.clock)
+        calendars = CalendarService(self.jobs, world.calendars, world.changes, world.clock)
         applying = ApplyService(self.jobs, calendars, world.clock)
         self.service = StackService(applying, world.clock, ends_at, lambda item: None)
 

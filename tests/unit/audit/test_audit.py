@@ -38,6 +38,7 @@ def stores_of(world: World) -> Stores:
         runs=world.runs,
         chunks=world.chunks,
         activity=world.activity,
+        changes=world.changes,
         queue=world.queue,
         admission_rows=world.admission_rows,
         operations=world.operations,

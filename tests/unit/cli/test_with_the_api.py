@@ -173,3 +173,14 @@ def test_what_was_missed_is_listed_and_run(carillon: Command, dead_run_id: str) 
     ]
     assert (told["kind"], told["only"], told["per_minute"]) == ("backfill", "missed", 6)
     assert (told["from"], told["to"]) == ("2026-03-01T00:00:00Z", "2026-03-01T11:00:00Z")
+
+
+def test_changes_name_who_made_them(world: World, carillon: Command) -> None:
+    carillon("jobs", "create", "--name", "a", "--schedule", "every 5m", "--task", "echo")
+    carillon("jobs", "pause", "a")
+
+    shown = carillon("changes", "a")
+    assert [each["action"] for each in shown] == ["pause", "create"]
+    assert shown[0]["by"]["id"] == OWNER.removeprefix("user/")
+    assert carillon("changes", "--by", "somebody", *SPAN) == []
+    assert carillon("changes", "--action", "pause") == shown[:1]

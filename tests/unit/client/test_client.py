@@ -234,6 +234,17 @@ def test_runs_and_dead_letters(client: Any, world: World) -> None:
         next(job.runs(follow=True, **span))
 
 
+def test_changes(client: Any) -> None:
+    job_id = client.jobs.create(name="Nightly", schedule="every 5m", target=ECHO)["job_id"]
+    client.jobs["nightly"].pause()
+
+    both = list(client.changes.list(job="nightly"))
+    assert [each["action"] for each in both] == ["pause", "create"]
+    assert list(client.changes.list()) == list(client.changes.list(job=job_id)) == both
+    assert list(client.changes.list(action="create", by=both[0]["by"]["id"])) == both[1:]
+    assert list(client.changes.list(to="2020-01-01T00:00:00Z")) == []
+
+
 def test_operations(client: Any, world: World) -> None:
     job_id = client.jobs.put("a", schedule="every 5m", target=ECHO)["job"]["job_id"]
     job = client.jobs["a"]

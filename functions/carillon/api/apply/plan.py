@@ -16,9 +16,10 @@ from carillon.api.http.problems import (
     ProblemError,
     problem_of,
 )
-from carillon.api.jobs.changes import Put, PutAction, differences
+from carillon.api.jobs.changes import Put, PutAction
 from carillon.api.jobs.drafts import fingerprint_of
 from carillon.domain.calendar import Calendar
+from carillon.domain.changes.change import differences
 from carillon.domain.job import Job
 from carillon.domain.spec.owners import Author
 

@@ -139,7 +139,7 @@ class ApplyService:
             return
         for name, members in body.calendars.items():
             plan = partial(self._calendar, owner, name, members)
-            yield _Step(ItemKind.CALENDAR, name, plan, self._put_calendar, stage=0)
+            yield _Step(ItemKind.CALENDAR, name, plan, partial(self._put_calendar, author), stage=0)
         spellings = Counter(map(folded, body.jobs))
         texts = (members.get("was") for members in body.jobs.values())
         former = Counter(folded(was) for was in texts if isinstance(was, str))
@@ -235,9 +235,9 @@ class ApplyService:
             return Item(ItemKind.JOB, name, ItemAction.NONE)
         return Item(ItemKind.JOB, name, ItemAction.DELETE, job=job)
 
-    def _put_calendar(self, item: Item) -> bool:
+    def _put_calendar(self, author: Author, item: Item) -> bool:
         assert isinstance(item.put, CalendarPut)
-        return self._calendars.commit(item.put)
+        return self._calendars.commit(item.put, author)
 
     def _put_job(self, item: Item) -> bool:
         assert isinstance(item.put, Put)

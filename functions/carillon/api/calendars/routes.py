@@ -95,7 +95,8 @@ class CalendarRoutes(Resource):
     ) -> Response[CalendarForm]:
         """Creates it, or replaces it whole. Every job that follows it follows the new one from the
         next tick on; minutes that are dispatched already (about two) stay as they are."""
-        put = self._service.put(self._owner(), name, body, precondition(self._app))
+        caller, condition = self._caller(), precondition(self._app)
+        put = self._service.put(caller.owner, name, body, condition, caller.author)
         self._report(Action.CALENDAR_PUT, put.calendar)
         return self._answer(put.calendar, 201 if put.before is None else 200)
 
@@ -129,7 +130,9 @@ class CalendarRoutes(Resource):
     def delete_calendar(self, name: CalendarName) -> Response[None]:
         """Refused while any of your first 1,000 jobs follows it: the problem names them. A job
         beyond those then runs as if every day were open."""
-        self._report(Action.CALENDAR_DELETED, self._service.delete(self._owner(), name))
+        caller = self._caller()
+        deleted = self._service.delete(caller.owner, name, caller.author)
+        self._report(Action.CALENDAR_DELETED, deleted)
         return Response(204)
 
     def _answer(self, calendar: Calendar, status: int = 200) -> Response[CalendarForm]:

@@ -18,8 +18,10 @@ from carillon.api.jobs.changes import PutAction
 from carillon.api.jobs.service import ATTEMPTS, JobService
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
+from carillon.domain.spec.owners import SYSTEM, Author
 from carillon.errors import InvalidFieldError
-from carillon.stores.ports import Page, VersionedRows
+from carillon.stores.ports import ChangeStore, Page, VersionedRows
+from carillon.stores.recording import RecordedRows
 
 KIND = "calendar"
 
@@ -48,13 +50,25 @@ class CalendarService:
     apart. All raise StoreUnavailableError; they can be repeated then.
     """
 
-    def __init__(self, jobs: JobService, calendars: VersionedRows[Calendar], clock: Clock) -> None:
+    def __init__(
+        self,
+        jobs: JobService,
+        calendars: VersionedRows[Calendar],
+        changes: ChangeStore,
+        clock: Clock,
+    ) -> None:
         self._jobs = jobs
         self._calendars = calendars
+        self._recorded = RecordedRows(calendars, changes)
         self._clock = clock
 
     def put(
-        self, owner: str, name: str, body: CalendarBody, condition: Precondition
+        self,
+        owner: str,
+        name: str,
+        body: CalendarBody,
+        condition: Precondition,
+        author: Author = SYSTEM,
     ) -> CalendarPut:
         """The calendar as `body` has it, whatever it was before; an equal one stays as it is.
 
@@ -67,7 +81,7 @@ class CalendarService:
                 if condition.must_be_absent and revision is not None:
                     raise AlreadyThereError(KIND, name, revision)
                 raise RevisionMismatchError(condition.revision, revision, KIND)
-            if put.action is PutAction.NONE or self.commit(put):
+            if put.action is PutAction.NONE or self.commit(put, author):
                 return put
         raise ContendedError(repr(name), KIND)
 
@@ -90,10 +104,9 @@ class CalendarService:
             return CalendarPut(stored, stored)
         return CalendarPut(calendar, stored)
 
-    def commit(self, put: CalendarPut) -> bool:
+    def commit(self, put: CalendarPut, author: Author) -> bool:
         """Write the calendar over the one that it replaces; False if that was changed meanwhile."""
-        revision = None if put.before is None else put.before.revision
-        return self._calendars.put(put.calendar, revision)
+        return self._recorded.put(put.calendar, put.before, author)
 
     def get(self, owner: str, name: str) -> Calendar:
         """The calendar."""
@@ -114,7 +127,7 @@ class CalendarService:
             return page
         return self._calendars.list(owner, fitting, cursor)
 
-    def delete(self, owner: str, name: str) -> Calendar:
+    def delete(self, owner: str, name: str, author: Author = SYSTEM) -> Calendar:
         """The calendar, gone.
 
         Raises CalendarInUseError when any of the owner's first 1,000 jobs follows it (a job beyond
@@ -125,7 +138,7 @@ class CalendarService:
             following = self._following(owner, name)
             if following:
                 raise CalendarInUseError(name, following)
-            if self._calendars.delete(owner, name, calendar.revision):
+            if self._recorded.delete(calendar, author, self._clock.now()):
                 return calendar
         raise ContendedError(repr(name), KIND)
 

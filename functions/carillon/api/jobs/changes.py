@@ -1,13 +1,12 @@
 """The jobs that requests make or change, decided before anything is written."""
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from carillon.api.jobs.drafts import EVERY_SETTING, Draft, changed_draft, created_draft
+from carillon.domain.changes.change import differences
 from carillon.domain.job import Generation, Job, JobState, segment_of
 from carillon.domain.policies import InitialState
 from carillon.domain.spec.job_spec import JobSpec
@@ -110,17 +109,6 @@ def job_with(job: Job, draft: Draft) -> Job:
     changed = replace(job, **_members(draft))
     same = not any(differences(job.spec.document, changed.spec.document))
     return replace(changed, spec=job.spec) if same else changed
-
-
-def differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Where two documents differ: path, value before, value after. Objects are compared member by
-    member; what one of them has not is null."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        for name in dict.fromkeys([*before, *after]):
-            inner = f"{path}.{name}" if path else name
-            yield from differences(before.get(name), after.get(name), inner)
-    elif json.dumps(before, sort_keys=True) != json.dumps(after, sort_keys=True):
-        yield path, before, after  # in JSON 1 is neither true nor 1.0
 
 
 def _members(draft: Draft) -> dict[str, Any]:

@@ -11,10 +11,11 @@ from carillon.api.http.fields import field_errors
 from carillon.api.http.problems import InvalidFieldsError, Kind
 from carillon.api.http.requests import IfMatch, IfNoneMatch, etag, precondition
 from carillon.api.http.routing import route
-from carillon.api.jobs.changes import Put, PutAction, differences
+from carillon.api.jobs.changes import Put, PutAction
 from carillon.api.jobs.response_models import JobReport
 from carillon.api.jobs.routes import ETAG, JSON, Force, JobResource
 from carillon.api.jobs.summaries import JobDetail
+from carillon.domain.changes.change import differences
 from carillon.domain.spec.job_spec import JobSpec, Name
 from carillon.domain.spec.names import folded, job_id_of
 from carillon.domain.spec.teams import Role

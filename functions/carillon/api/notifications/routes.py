@@ -56,8 +56,9 @@ class NotificationRoutes(Resource):
         if_none_match: IfNoneMatch = None,
     ) -> Response[NotificationForm]:
         """Creates it, or replaces it whole. It counts within ten seconds."""
-        owner = self._owner()
-        found, is_new = self._service.put(owner, name, body, precondition(self._app))
+        caller, condition = self._caller(), precondition(self._app)
+        owner = caller.owner
+        found, is_new = self._service.put(owner, name, body, condition, caller.author)
         self._report(Action.NOTIFICATION_PUT, found)
         last = None if is_new else self._service.get(owner, name)[1]
         return _answer(found, last, 201 if is_new else 200)
@@ -100,7 +101,8 @@ class NotificationRoutes(Resource):
     )
     def delete_notification(self, name: NotificationName) -> Response[None]:
         """No message of it that is on its way is delivered any more."""
-        found = self._service.delete(self._owner(), name)
+        caller = self._caller()
+        found = self._service.delete(caller.owner, name, caller.author)
         self._report(Action.NOTIFICATION_DELETED, found)
         return Response(204)
 

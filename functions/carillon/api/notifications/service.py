@@ -26,11 +26,13 @@ from carillon.domain.notifying.notification import (
 )
 from carillon.domain.notifying.window import Window
 from carillon.domain.run import Run, RunKey
+from carillon.domain.spec.owners import SYSTEM, Author
 from carillon.errors import InvalidFieldError
 from carillon.services.history import History
 from carillon.services.notices import Notices
 from carillon.settings import Settings
-from carillon.stores.ports import Page, VersionedRows
+from carillon.stores.ports import ChangeStore, Page, VersionedRows
+from carillon.stores.recording import RecordedRows
 
 KIND = "notification"
 
@@ -46,6 +48,7 @@ class NotificationService:
         self,
         notifications: VersionedRows[Notification],
         windows: VersionedRows[Window],
+        changes: ChangeStore,
         history: History,
         notices: Notices,
         clock: Clock,
@@ -54,6 +57,7 @@ class NotificationService:
     ) -> None:
         self._notifications = notifications
         self._windows = windows
+        self._recorded = RecordedRows(notifications, changes)
         self._history = history
         self._notices = notices
         self._clock = clock
@@ -61,7 +65,12 @@ class NotificationService:
         self._settings = settings
 
     def put(
-        self, owner: str, name: str, body: NotificationBody, condition: Precondition
+        self,
+        owner: str,
+        name: str,
+        body: NotificationBody,
+        condition: Precondition,
+        author: Author = SYSTEM,
     ) -> tuple[Notification, bool]:
         """The notification as `body` has it, and True if there was none before.
 
@@ -82,7 +91,7 @@ class NotificationService:
                 stored, revision=wanted.revision, updated_at=wanted.updated_at
             ):
                 return stored, False
-            if self._notifications.put(wanted, revision):
+            if self._recorded.put(wanted, stored, author):
                 return wanted, stored is None
         raise ContendedError(repr(name), KIND)
 
@@ -134,7 +143,7 @@ class NotificationService:
         latest = self._history.latest_of(owner, ids)
         return page, {ids[each]: runs[0] for each, runs in latest.items() if runs}
 
-    def delete(self, owner: str, name: str) -> Notification:
+    def delete(self, owner: str, name: str, author: Author = SYSTEM) -> Notification:
         """The notification, gone, and its window; what is on its way is not delivered any more.
 
         Raises ContendedError.
@@ -144,7 +153,7 @@ class NotificationService:
             window = self._windows.get(owner, name)
             if window is not None and not self._windows.delete(owner, name, window.revision):
                 continue
-            if self._notifications.delete(owner, name, found.revision):
+            if self._recorded.delete(found, author, self._clock.now()):
                 return found
         raise ContendedError(repr(name), KIND)
 

@@ -14,9 +14,11 @@ from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey, JobId, Limit
 from carillon.api.operations.models import BackfillBody, OperationForm, OperationPage, OutcomesForm
 from carillon.api.operations.service import MissedService, OperationService
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo
+from carillon.domain.changes.change import Action as Act
 from carillon.domain.run import RunStatus
 from carillon.domain.spec.teams import Role
 from carillon.services.missed_search import Found
+from carillon.stores.recording import Acts
 from carillon.telemetry import Action, Telemetry
 
 MissedLimit = Annotated[int, Query(ge=1, le=1000, description="Most occurrences to list.")]
@@ -54,11 +56,13 @@ class BackfillRoutes(Resource):
         routes: Routes,
         missed: MissedService,
         operations: OperationService,
+        acts: Acts,
         telemetry: Telemetry,
     ) -> None:
         super().__init__(routes)
         self._missed = missed
         self._operations = operations
+        self._acts = acts
         self._telemetry = telemetry
 
     @route(
@@ -105,9 +109,10 @@ class BackfillRoutes(Resource):
         They go by schedule and calendar as these are when their turn comes, and are runs of kind
         `backfill` beside those that there are already. While the job is paused it waits.
         """
-        owner = self._owner()
-        key = idempotency_key(self._app)
+        caller, key = self._caller(), idempotency_key(self._app)
+        owner = caller.owner
         operation = self._operations.backfill(owner, job_id, body, key)
+        self._acts.of_operation(operation, Act.BACKFILL, caller.author)
         operation_id = operation.operation_id
         self._telemetry.record(
             Action.OPERATION_REQUESTED, operation_id=operation_id, owner=owner, job_id=job_id
@@ -122,9 +127,12 @@ OperationId = Annotated[str, Path(description="The `operation_id` that the reque
 class OperationRoutes(Resource):
     """Each method answers one route."""
 
-    def __init__(self, routes: Routes, service: OperationService, telemetry: Telemetry) -> None:
+    def __init__(
+        self, routes: Routes, service: OperationService, acts: Acts, telemetry: Telemetry
+    ) -> None:
         super().__init__(routes)
         self._service = service
+        self._acts = acts
         self._telemetry = telemetry
 
     @route(
@@ -174,7 +182,9 @@ class OperationRoutes(Resource):
     def cancel_operation(self, operation_id: OperationId) -> Response[OperationForm]:
         """Does no further step of it; the runs that it has sent, at most half a minute's, still
         start."""
-        operation = self._service.cancel(self._owner(), operation_id)
+        caller = self._caller()
+        operation = self._service.cancel(caller.owner, operation_id)
+        self._acts.of_operation(operation, Act.CANCEL, caller.author)
         self._telemetry.record(
             Action.OPERATION_CANCELLED, operation_id=operation_id, owner=operation.owner
         )

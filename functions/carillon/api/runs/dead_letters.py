@@ -16,6 +16,7 @@ from carillon.api.runs.routes import RunDetail, RunForm, RunPage
 from carillon.api.runs.service import run_key_of
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo, whole_span
 from carillon.clock import Clock
+from carillon.domain.changes.change import Action as Act
 from carillon.domain.job import Job
 from carillon.domain.notifying.notification import Notification, notification_of
 from carillon.domain.operation import OperationKind
@@ -24,6 +25,7 @@ from carillon.domain.spec.teams import Role
 from carillon.services.history import History
 from carillon.services.redrive import Redriver, Refusal
 from carillon.stores.ports import DeadLetterFilter, Page, VersionedRows
+from carillon.stores.recording import Acts
 from carillon.telemetry import Action, Telemetry
 
 
@@ -122,11 +124,13 @@ class DeadLetterRoutes(Resource):
         routes: Routes,
         service: DeadLetterService,
         operations: OperationService,
+        acts: Acts,
         telemetry: Telemetry,
     ) -> None:
         super().__init__(routes)
         self._service = service
         self._operations = operations
+        self._acts = acts
         self._telemetry = telemetry
 
     @route("GET /dead-letters", "List your dead letters", {200: "A page of runs"}, role=Role.VIEWER)
@@ -161,7 +165,9 @@ class DeadLetterRoutes(Resource):
     def redrive_dead_letter(self, run_id: DeadLetterId) -> Response[RunDetail]:
         """Runs it again, at once and even while its job is paused, with the job's payload and
         target as they are now. Answers the new run; a repetition answers the same one."""
-        run = self._service.redrive(self._owner(), run_id)
+        caller = self._caller()
+        run = self._service.redrive(caller.owner, run_id)
+        self._acts.of_run(run.key, Act.REDRIVE, caller.author)
         self._telemetry.record(Action.RUN_REDRIVEN, run_id=run.key.run_id, owner=run.key.owner)
         location = f"/jobs/{run.key.job_id}/runs/{run.key.run_id}"
         return Response(202, JSON, RunDetail.of(run), {"Location": location})
@@ -176,7 +182,9 @@ class DeadLetterRoutes(Resource):
     )
     def discard_dead_letter(self, run_id: DeadLetterId) -> Response[None]:
         """Takes it off the list; the job's history keeps it until it expires."""
-        run = self._service.discard(self._owner(), run_id)
+        caller = self._caller()
+        run = self._service.discard(caller.owner, run_id)
+        self._acts.of_run(run.key, Act.DISCARD, caller.author)
         self._telemetry.record(Action.RUN_DISCARDED, run_id=run_id, owner=run.key.owner)
         return Response(204)
 
@@ -213,8 +221,9 @@ class DeadLetterRoutes(Resource):
         return self._settle(OperationKind.DISCARD, body)
 
     def _settle(self, kind: OperationKind, body: DeadLetterBody) -> Response[OperationForm]:
-        key = idempotency_key(self._app)
-        operation = self._operations.settle(self._owner(), kind, body, key)
+        key, caller = idempotency_key(self._app), self._caller()
+        operation = self._operations.settle(caller.owner, kind, body, key)
+        self._acts.of_operation(operation, Act(kind.value), caller.author)
         operation_id = operation.operation_id
         self._telemetry.record(
             Action.OPERATION_REQUESTED, operation_id=operation_id, owner=operation.owner

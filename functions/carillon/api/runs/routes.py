@@ -14,9 +14,11 @@ from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey, JobId, Limit
 from carillon.api.runs.service import RunService
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo
 from carillon.clock import utc_text
+from carillon.domain.changes.change import Action as Act
 from carillon.domain.run import DeadReason, Resolution, Run, RunKind, RunStatus
 from carillon.domain.spec.fields import Document, JsonText
 from carillon.domain.spec.teams import Role
+from carillon.stores.recording import Acts
 from carillon.telemetry import Action, Telemetry
 
 
@@ -170,9 +172,12 @@ _PATH = "/jobs/<job_id>/runs"
 class RunRoutes(Resource):
     """Each method answers one route."""
 
-    def __init__(self, routes: Routes, service: RunService, telemetry: Telemetry) -> None:
+    def __init__(
+        self, routes: Routes, service: RunService, acts: Acts, telemetry: Telemetry
+    ) -> None:
         super().__init__(routes)
         self._service = service
+        self._acts = acts
         self._telemetry = telemetry
 
     @route(
@@ -196,10 +201,12 @@ class RunRoutes(Resource):
 
         With an Idempotency-Key a repetition answers the same run; after a 503 it sends it again.
         """
-        asked = body or RunBody()
+        asked, caller = body or RunBody(), self._caller()
+        note = asked.note or ""
         run = self._service.request(
-            self._owner(), job_id, idempotency_key(self._app), asked.own_payload, asked.note or ""
+            caller.owner, job_id, idempotency_key(self._app), asked.own_payload, note
         )
+        self._acts.of_run(run.key, Act.RUN, caller.author, note)
         self._telemetry.record(Action.RUN_REQUESTED, run_id=run.key.run_id, owner=run.key.owner)
         location = f"/jobs/{job_id}/runs/{run.key.run_id}"
         return Response(202, JSON, self._detail(run), {"Location": location})
@@ -245,7 +252,9 @@ class RunRoutes(Resource):
         that is running is ended within 4 seconds. In its first 2 seconds it is not cancelled yet:
         409 with Retry-After. Of one that is open no report is taken any more. One that was
         cancelled before stays as it is; one that has ended otherwise is not cancelled."""
-        run = self._service.cancel(self._owner(), job_id, run_id)
+        caller = self._caller()
+        run = self._service.cancel(caller.owner, job_id, run_id)
+        self._acts.of_run(run.key, Act.CANCEL, caller.author)
         self._telemetry.record(Action.RUN_CANCELLED, run_id=run_id, owner=run.key.owner)
         return Response(200, JSON, RunDetail.of(run))
 

@@ -18,6 +18,7 @@ import { Timeline, secondsOf } from "../lib/timeline.js";
 
 /** @typedef {import("../types.d.ts").Job} Job */
 /** @typedef {import("../types.d.ts").Run} Run */
+/** @typedef {import("../types.d.ts").Change} Change */
 /** @typedef {{ items: Run[], next_cursor: string | null }} Newest */
 
 const MINUTE = 60_000;
@@ -101,8 +102,8 @@ function Whole({ job, query, again }) {
               <${Summary} runs=${runs} isWhole=${isWhole} gaps=${gaps.data} />`}<//>
           </div>
         </section>
-        <${Tabs} label="View" of=${[["runs", "Runs"], ["definition", "Definition"]]} at=${tab} go=${(/** @type {string} */ id) => setQuery({ tab: id })} />
-        ${tab === "runs" ? html`<${Runs} job=${job} />` : html`<${Definition} job=${job} />`}
+        <${Tabs} label="View" of=${[["runs", "Runs"], ["changes", "Changes"], ["definition", "Definition"]]} at=${tab} go=${(/** @type {string} */ id) => setQuery({ tab: id })} />
+        ${tab === "runs" ? html`<${Runs} job=${job} />` : tab === "changes" ? html`<${Changes} job=${job} />` : html`<${Definition} job=${job} />`}
       </div>
       <div class="stack">
         <${Next} load=${next} job=${job} />
@@ -225,6 +226,23 @@ function Runs({ job }) {
       ? html`<div class="card"><${Table} label="Runs" rows=${runs} id=${(/** @type {Run} */ run) => run.run_id} columns=${COLUMNS} /></div>
           <${More} cursor=${cursor} more=${showMore} />`
       : html`<${Empty} title="No runs yet">The first one appears here when the job fires.<//>`}<//>`;
+}
+
+/** @type {import("../lib/table.js").Column<Change>[]} */
+const CHANGES = [
+  { title: "When", kind: "main nowrap", cell: ({ at }) => html`<${Time} at=${at} as="short" />` },
+  { title: "Who", cell: ({ by, via }) => html`${by.kind === "system" ? "Carillon" : by.name || by.id} <span class="quiet">${by.kind === "system" ? "" : via}</span>` },
+  { title: "Did", cell: ({ action }) => action },
+  { title: "What", kind: "wide", cell: ({ changed, note, ref }) => html`${changed.map(({ path, before, after }) => html`<div key=${path}>${path}: <span class="quiet">${JSON.stringify(before)} →</span> ${JSON.stringify(after)}</div>`)}<span class="quiet">${note ?? ref ?? ""}</span>` },
+];
+
+/** Who changed it, newest first. @param {{ job: Job }} props */
+function Changes({ job: { job_id, revision, state } }) {
+  const load = useLoad(() => api.get("/jobs/{job_id}/changes", { job_id, limit: 50 }), [job_id, revision, state]);
+  return html`<${Loaded} of=${load}>${(/** @type {{ items: Change[] }} */ { items }) =>
+    items.length
+      ? html`<div class="card"><${Table} label="Changes" rows=${items} id=${(/** @type {Change} */ change) => change.change_id} columns=${CHANGES} /></div>`
+      : html`<${Empty} title="No changes">None is kept of this job.<//>`}<//>`;
 }
 
 /** @param {{ job: Job }} props */

@@ -1,19 +1,22 @@
-"""Operations, calendars and notifications."""
+"""Operations, calendars, notifications, and who changed what."""
 
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from typing import TYPE_CHECKING, Unpack
 
-from carillon.client.paths import calendar_path, notification_path, operation_path
-from carillon.client.resources.jobs import condition
+from carillon.client.paths import calendar_path, job_path, notification_path, operation_path
+from carillon.client.resources.jobs import condition, span_of
 from carillon.client.steps import DriverT, Resource, Steps, Stream, call, stream
 
 if TYPE_CHECKING:
     from carillon.client.types.answers import (
+        Action,
         CalendarForm,
         NotificationForm,
         OperationForm,
+        RecordedChange,
         TestForm,
     )
     from carillon.client.types.requests import CalendarBody, NotificationBody
@@ -51,6 +54,30 @@ class Operations(Resource[DriverT]):
             cursor = answer.get("next_cursor")
             if cursor is None:
                 return dict(counts)
+
+
+class Changes(Resource[DriverT]):
+    """Changes of your jobs, each with the one who made it."""
+
+    @stream
+    def list(
+        self,
+        *,
+        job: str | None = None,
+        by: str | None = None,
+        action: Action | None = None,
+        from_at: str | datetime | None = None,
+        to: str | datetime | None = None,
+        limit: int | None = None,
+    ) -> Stream[RecordedChange]:
+        """The newest first: all, or those of a job (its name or id), by one of an id or name, of an
+        action, made from `from_at` to `to`."""
+        query = span_of(from_at, to)
+        query |= {name: text for name, text in (("by", by), ("action", action)) if text}
+        path = "/changes"
+        if job is not None:
+            path = job_path((yield from self._session.job_id(job)), path)
+        yield from self._session.pages(path, limit, query)
 
 
 class Calendars(Resource[DriverT]):

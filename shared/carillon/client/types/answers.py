@@ -30,6 +30,7 @@ from carillon.client.types.requests import (
 
 # ruff: noqa: E501
 # fmt: off
+Action = Literal["create", "change", "pause", "resume", "delete", "complete", "rename", "move", "run", "cancel", "backfill", "redrive", "discard"]
 AuthorKind = Literal["person", "machine", "role", "system"]
 ItemAction = Literal["create", "change", "revive", "rename", "none", "delete", "drift", "refused", "unavailable"]
 ItemKind = Literal["calendar", "job"]
@@ -43,6 +44,7 @@ Role = Literal["viewer", "editor", "admin"]
 RunKind = Literal["scheduled", "manual", "backfill", "callback", "after", "notice", "missed", "watch", "operation", "resume", "window"]
 RunStatus = Literal["scheduled", "running", "retrying", "succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"]
 SlotKind = Literal["hourly", "daily", "dated"]
+Subject = Literal["job", "calendar", "notification", "operation"]
 Via = Literal["api", "cli", "console", "apply", "stack", "system"]
 WarningCode = Literal["dst", "many_fires", "day_or_weekday", "day_and_weekday", "not_every_month", "far_away"]
 class GatewayMessage(TypedDict):
@@ -88,6 +90,10 @@ class UpcomingForm(TypedDict):
 class WarningForm(TypedDict):
     code: WarningCode
     message: str
+class ActorForm(TypedDict):
+    kind: AuthorKind
+    id: str
+    name: str
 class AfterOutput(TypedDict):
     job: str
     when: Outcome | None
@@ -100,6 +106,10 @@ class ChangeForm(TypedDict):
     path: str
     before: Any
     after: Any
+class ChangePage(TypedDict):
+    next_cursor: str | None
+    unreadable: NotRequired[list[UnreadableForm]]
+    items: list[RecordedChange]
 class ChangedForm(TypedDict):
     changed: int
     managed: int
@@ -120,6 +130,10 @@ class JobSummaryPage(TypedDict):
     next_cursor: str | None
     unreadable: NotRequired[list[UnreadableForm]]
     items: list[JobSummaryForm]
+class MemberForm(TypedDict):
+    path: str
+    before: Any
+    after: Any
 class MinuteJobsForm(TypedDict):
     minute: str
     items: list[MinuteJobForm]
@@ -397,6 +411,21 @@ class RunSummary(TypedDict):
     reason: str | None
     error_kind: str | None
     tags: dict[str, str]
+class RecordedChange(TypedDict):
+    change_id: str
+    at: str
+    by: ActorForm
+    via: Via
+    subject: Subject
+    name: str
+    job_id: str | None
+    job_name: str | None
+    action: Action
+    revision: int
+    changed: list[MemberForm]
+    note: str | None
+    source: str | None
+    ref: str | None
 _OperationFormWords = TypedDict("_OperationFormWords", {"from": "str | None"})
 class OperationForm(_OperationFormWords):
     operation_id: str

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, TypeAdapter
 
+from carillon.domain.changes.change import KeptChange
 from carillon.domain.events import EventType
 from carillon.domain.job import Generation, Job, Lane
 from carillon.domain.message import Message
@@ -114,6 +115,7 @@ class Notification:
     jobs: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
     at_most_every: int = AT_MOST_EVERY
+    last_change: KeptChange = field(default=None, compare=False)
 
     @property
     def channel(self) -> AnyChannel:

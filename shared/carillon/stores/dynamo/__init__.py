@@ -12,6 +12,7 @@ from carillon.clock import Clock, Entropy, SystemEntropy
 from carillon.errors import ConfigurationError
 from carillon.settings import Settings
 from carillon.stores.dynamo.activity import DynamoActivityStore
+from carillon.stores.dynamo.changes import DynamoChangeStore
 from carillon.stores.dynamo.chunks import DynamoChunkStore
 from carillon.stores.dynamo.jobs import DynamoJobStore
 from carillon.stores.dynamo.messaging import (
@@ -37,6 +38,7 @@ from carillon.stores.ports import (
     EventSink,
     Stores,
 )
+from carillon.stores.recording import RecordedJobs
 from carillon.stores.task_logs import TaskLogs
 
 _HALF_A_SECOND = 0.5
@@ -89,8 +91,10 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
         raise ConfigurationError("AWS_DEFAULT_REGION", "must be set") from error
     jobs = Table(connection, JobRow, settings.jobs_table)
     runs = Table(connection, RunRow, settings.runs_table)
+    changes = DynamoChangeStore(runs, settings.change_lifetime)
     return Stores(
-        jobs=DynamoJobStore(jobs, clock, entropy),
+        jobs=RecordedJobs(DynamoJobStore(jobs, clock, entropy), changes),
+        changes=changes,
         calendars=DynamoVersionedRows(jobs, CALENDARS),
         wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
         runs=DynamoRunStore(runs, clock, entropy),

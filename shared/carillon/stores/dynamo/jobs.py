@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from pynamodb.expressions.condition import Condition
 
 from carillon.clock import Clock, Entropy, ceil_second
+from carillon.domain.changes.change import Change
 from carillon.domain.chunks.placing import Place
 from carillon.domain.job import Generation, Job, JobState, PastGeneration, Slow, Successor
 from carillon.domain.policies import Lane
@@ -20,6 +21,7 @@ from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
 from carillon.domain.spec.schedule_spec import TimingSpec
 from carillon.errors import UnreadableRowError, reason_of
 from carillon.stores.cursors import decode_cursor, encode_cursor
+from carillon.stores.dynamo.changes import change_of_text, change_text
 from carillon.stores.dynamo.models import GenerationMap, JobRow, SlowMap
 from carillon.stores.dynamo.table import Keys, RawItem, Table, readable, unchanged
 from carillon.stores.ports import JobFilter, Page, Tally
@@ -173,6 +175,7 @@ def item_of(job: Job) -> RawItem:
         ends=job.ends or None,
         paused_at=job.paused_at,
         resume_at=job.resume_at,
+        last_change=job.last_change and change_text(job.last_change),
         expires_at=job.expires_at and ceil_second(job.expires_at),
     ).serialize()
 
@@ -215,7 +218,16 @@ def _job_of(row: JobRow) -> Job:
         paused_at=row.paused_at,
         resume_at=row.resume_at,
         expires_at=row.expires_at,
+        last_change=_change_of(row.last_change),
     )
+
+
+def _change_of(text: str | None) -> Change | None:
+    """None too for one that this version cannot read: the job is to run all the same."""
+    try:
+        return None if text is None else change_of_text(text)
+    except ValueError:
+        return None
 
 
 def _summary_of(item: RawItem) -> JobSummary:

@@ -104,6 +104,8 @@ class JobRow(Model):
     resume_at = InstantAttribute(null=True)
     ends = BooleanAttribute(null=True)
     """Present only when true: no occurrence is left one day."""
+    last_change = UnicodeAttribute(null=True)
+    """As JSON: the change that made this revision."""
     expires_at = TTLAttribute(null=True)
     by_owner = OwnerIndex()
 
@@ -272,6 +274,23 @@ class PlanRow(Model):
     salt = UnicodeAttribute(attr_name="s")
     chunks = UnicodeAttribute(attr_name="k", null=True)
     """JSON: a list of second, lane, and number of chunks; absent when all goes alone."""
+    expires_at = TTLAttribute()
+
+
+class ChangeRow(Model):
+    """One change; in table runs too, in a partition of its subject's own."""
+
+    partition = UnicodeAttribute(hash_key=True, attr_name="job_key")
+    """`~changes#{owner}#{subject}#{key}`: no owner begins with a tilde, and no key has a `#`."""
+    position = UnicodeAttribute(range_key=True, attr_name="run_key")
+    action = UnicodeAttribute(attr_name="a")
+    by_id = UnicodeAttribute(attr_name="i")
+    by_name = UnicodeAttribute(attr_name="n", null=True)
+    body = UnicodeAttribute(attr_name="b")
+    """The change, as JSON."""
+    attention_owner = UnicodeAttribute()
+    """`changes#{owner}`: no kind of attention has this name."""
+    attention_key = UnicodeAttribute()
     expires_at = TTLAttribute()
 
 

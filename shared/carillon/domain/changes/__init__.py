@@ -1,0 +1,1 @@
+"""Changes: each says who did what, and in what two versions differ."""

@@ -1,0 +1,168 @@
+"""RecordedJobs: no write of a job without its change, wherever a process dies."""
+
+import ast
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from carillon.api.changes.service import ChangeService
+from carillon.domain.changes.change import Action, Change, Subject
+from carillon.domain.job import Slow
+from carillon.domain.spec.owners import Author, AuthorKind, Via
+from carillon.stores.memory import MemoryChangeStore, MemoryJobStore
+from carillon.stores.ports import ChangeFilter
+from carillon.stores.recording import RecordedJobs
+from tests.contract.samples import a_job
+from tests.unit.test_layout import CODE, name_of
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+ANN = Author(AuthorKind.PERSON, "sub-1", "ann", Via.API)
+JOB = a_job("user/owner-1", author=ANN, updated_at=NOW)
+PAUSED = JOB.paused(NOW + timedelta(seconds=1), "why", ANN)
+EVERYTHING = ChangeFilter()
+
+
+class Killed(Exception):
+    pass
+
+
+class DyingChanges(MemoryChangeStore):
+    """The process dies before this put, counted from 0."""
+
+    dies_at = -1
+
+    def put(self, change: Change) -> None:
+        self.dies_at -= 1
+        if self.dies_at == -1:
+            raise Killed
+        super().put(change)
+
+
+@pytest.fixture
+def changes() -> DyingChanges:
+    return DyingChanges()
+
+
+@pytest.fixture
+def raw() -> MemoryJobStore:
+    return MemoryJobStore()
+
+
+@pytest.fixture
+def jobs(raw: MemoryJobStore, changes: DyingChanges) -> RecordedJobs:
+    return RecordedJobs(raw, changes)
+
+
+def actions(changes: MemoryChangeStore) -> list[str]:
+    page = changes.of_subject(JOB.owner, Subject.JOB, JOB.job_id, 100)
+    return [f"{change.revision} {change.action}" for change in page.items]
+
+
+def test_each_revision_has_one_change(jobs: RecordedJobs, changes: DyingChanges) -> None:
+    assert jobs.create(JOB)
+    assert jobs.create(JOB), "the same again"
+    assert not jobs.create(replace(JOB, segment=JOB.segment + 1))
+    assert jobs.replace(PAUSED, 1)
+    assert jobs.replace(PAUSED, 1), "the same again"
+    assert not jobs.replace(JOB.deleted(NOW, NOW), 1)
+    marked = replace(PAUSED, slow=Slow(NOW, "slow"))
+    assert jobs.replace(marked, 2), "no change of its owner's"
+
+    assert actions(changes) == ["2 pause", "1 create"]
+    stored = jobs.get(JOB.owner, JOB.job_id)
+    assert stored is not None
+
+
+def test_the_deployments_own_jobs_are_written_by_ticks(
+    jobs: RecordedJobs, changes: DyingChanges
+) -> None:
+    """They may not write into the table of runs."""
+    own = replace(JOB, owner="system/carillon")
+    assert jobs.create(own)
+    assert jobs.replace(own.paused(NOW), 1)
+    assert changes.of_owner(own.owner, 10).items == ()
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_death_between_commit_and_row_loses_nothing(
+    jobs: RecordedJobs, changes: DyingChanges, is_read: bool
+) -> None:
+    """The next read has it, and so has the next change."""
+    jobs.create(JOB)
+    changes.dies_at = 1
+    with pytest.raises(Killed):
+        jobs.replace(PAUSED, 1)
+    stored = jobs.get(JOB.owner, JOB.job_id)
+    assert stored == PAUSED, "it was committed"
+    assert actions(changes) == ["1 create"]
+    if is_read:
+        stores: Any = SimpleNamespace(jobs=jobs, changes=changes)
+        service = ChangeService(stores)
+        page = service.of_job(JOB.owner, JOB.job_id, 10, None, EVERYTHING)
+        assert [change.action for change in page.items] == [Action.PAUSE, Action.CREATE]
+        assert service.of_owner(JOB.owner, 10, None, EVERYTHING).items == page.items
+    else:
+        assert jobs.replace(stored.deleted(NOW + timedelta(seconds=2), NOW, ANN), 2)
+        assert actions(changes) == ["3 delete", "2 pause", "1 create"]
+
+
+def test_a_death_before_the_commit_leaves_no_change(
+    jobs: RecordedJobs, changes: DyingChanges
+) -> None:
+    jobs.create(JOB)
+    changes.dies_at = 0
+    with pytest.raises(Killed):
+        jobs.replace(PAUSED, 1)
+
+    assert jobs.get(JOB.owner, JOB.job_id) == JOB
+    assert actions(changes) == ["1 create"]
+
+
+def test_a_change_of_another_life_hides_none(
+    jobs: RecordedJobs, raw: MemoryJobStore, changes: DyingChanges
+) -> None:
+    """A tombstone expires before its changes do: then the name's first revision comes again."""
+    jobs.create(JOB)
+    again = RecordedJobs(MemoryJobStore(), changes)
+    again.create(replace(JOB, updated_at=NOW + timedelta(days=60)))
+
+    assert actions(changes) == ["1 create", "1 create"]
+
+
+def calls_of(names: set[str], methods: set[str]) -> set[str]:
+    """The modules that call one of these methods of something of one of these names."""
+    found = set()
+    for path in CODE:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr in methods:
+                holder = node.value
+                name = holder.attr if isinstance(holder, ast.Attribute) else ""
+                name = holder.id if isinstance(holder, ast.Name) else name
+                if name.strip("_") in names:
+                    found.add(name_of(path))
+    return found
+
+
+def test_nothing_else_writes_changes() -> None:
+    assert calls_of({"changes"}, {"put"}) == {"carillon.stores.recording"}
+    written = calls_of({"calendars", "notifications"}, {"put", "delete"})
+    assert written == {"carillon.simulation.run"}, "a rehearsal of calendars that are given"
+
+
+def test_nothing_else_opens_jobs_that_are_not_recorded() -> None:
+    """A store of jobs that records nothing is known to the one that does, and to the simulation."""
+    holders = {
+        name_of(path)
+        for path in CODE
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Name) and node.id in ("DynamoJobStore", "MemoryJobStore")
+    }
+    assert holders - {"carillon.stores.memory"} == {
+        "carillon.stores.dynamo",
+        "carillon.simulation.seams",
+    }
+    opening = next(path for path in CODE if name_of(path) == "carillon.stores.dynamo")
+    assert "jobs=RecordedJobs(DynamoJobStore(" in opening.read_text()
