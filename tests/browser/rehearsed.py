@@ -29,8 +29,8 @@ from carillon.simulation.loop import Loop
 from carillon.simulation.services import settings_of
 from carillon.simulation.targets import Behaviour, SimulatedTargets
 from carillon.stores.ports import Stores
-from carillon.stores.task_logs import Lines
 from carillon.stores.recording import RecordedJobs
+from carillon.stores.task_logs import Lines
 from carillon.telemetry import Action, Telemetry
 from tests.unit.api.gateway import OWNER, answer_of, event
 
