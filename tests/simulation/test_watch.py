@@ -109,6 +109,23 @@ def test_a_duplicate_tells_the_same_event_again_and_puts_no_second_row(world: Wo
     assert first == second
 
 
+@pytest.mark.parametrize("waits", [0, 1])
+def test_a_look_that_waited_tells_of_the_row_though_nothing_is_amiss_by_then(
+    world: World, waits: int
+) -> None:
+    """Seed 9100001150: an executor put the row and died, and the message that came again found a
+    reason to look later. That copy was in time, and so the row was told to nobody."""
+    job = watched(world)
+    until_first(world)
+    look = world.reports[-1].message
+    (dead,) = (run for run in world.history(job) if run.key.kind is RunKind.SCHEDULED)
+    settled(world, dead, RunStatus.SUCCEEDED)
+    world.clock.advance(300)
+    copy = replace(look, wait_until=world.clock.now(), waits=waits)
+    assert handle(world, copy).handled is (Handled.REPEATED if waits else Handled.CHECKED)
+    assert len(world.events.emitted) == 1 + waits
+
+
 def test_a_retry_that_comes_too_late_is_missed_though_it_will_succeed(world: World) -> None:
     job = watched(world, retry=RetryPolicy(max_attempts=2))
     answers: list[Outcome] = [Failure(RunError("E", "e"), retry_after_seconds=900), Success("ok")]

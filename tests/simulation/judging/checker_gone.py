@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from carillon.api.jobs.planning import LONGEST_RENAMING
-from carillon.audit.evidence import Violation
+from carillon.audit.evidence import JobVersion, Violation
 from carillon.audit.known import Indexed
 from carillon.domain.job import JobState
 from carillon.domain.run import Run, RunKind, RunStatus
@@ -59,29 +59,43 @@ def goes_on(known: Known) -> Iterator[Violation]:
 
 def renamed(known: Known) -> Iterator[Violation]:
     """A renamed job runs nothing that comes due after it was renamed, and the job that it was
-    renamed to begins there, at once or within a minute."""
+    renamed to begins there, at once or within a minute.
+
+    A job that is to be spread has a generation that begins in a minute or so: its tombstone then
+    begins there too, and what comes due before is the old name's.
+    """
     for job_id, versions in known.evidence.versions.items():
         old_id, first = versions[0].job.renamed_from, versions[0]
         of_old = known.evidence.versions.get(old_id, ())
         left = [number for number, v in enumerate(of_old) if v.job.renamed_to == job_id]
         if not left:
             continue
-        tombstone = of_old[left[0]]
-        last, began_at = tombstone.job.generation, first.job.generation.from_at
-        ended_at = last.from_at
-        # Later ones are of a new job that was given the name.
-        others = [v.job.generation for v in of_old[left[0] :] if v.job.generation != last]
-        free_until = others[0].from_at if others else _FOR_EVER
+        # A new job may have been given the old name before the request got further: it is renamed
+        # then, too, and the last of them is the one that is continued.
+        tombstone = [of_old[number] for number in left if of_old[number].at <= first.at][-1]
+        began_at, ended_at = first.job.generation.from_at, tombstone.job.generation.from_at
         is_late = first.at - ended_at > LONGEST_RENAMING
         if began_at < ended_at or (began_at > ended_at and not is_late):
             text = f"it begins at {began_at}, and {old_id} ended at {ended_at}"
             yield Violation("renamed", job_id, text, began_at)
-        for row in known.rows.get(old_id, ()):
-            is_new = row.key.kind is RunKind.SCHEDULED and row.key.fire_at > tombstone.at
-            is_own = row.key.fire_at <= free_until and not row.key.redrive
-            if is_new and is_own and known.was_called(row.key.run_id):
-                text = f"{row.key.run_id} ran, though the job was renamed at {tombstone.at}"
-                yield Violation("renamed", old_id, text, row.key.fire_at)
+        for number in left:
+            yield from _ran_as_before(known, of_old[number:])
+
+
+def _ran_as_before(known: Known, versions: Sequence[JobVersion]) -> Iterator[Violation]:
+    """What came due after the first of these versions, the tombstone of a renaming, and ran."""
+    tombstone = versions[0]
+    last, old_id = tombstone.job.generation, tombstone.job.job_id
+    # Later ones are of a new job that was given the name.
+    others = [v.job.generation for v in versions if v.job.generation != last]
+    free_until = others[0].from_at if others else _FOR_EVER
+    ended_at = max(tombstone.at, last.from_at)
+    for row in known.rows.get(old_id, ()):
+        is_new = row.key.kind is RunKind.SCHEDULED and row.key.fire_at > ended_at
+        is_own = row.key.fire_at <= free_until and not row.key.redrive
+        if is_new and is_own and known.was_called(row.key.run_id):
+            text = f"{row.key.run_id} ran, though the job was renamed at {ended_at}"
+            yield Violation("renamed", old_id, text, row.key.fire_at)
 
 
 def _met_again(known: Known, indexed: Indexed, noise: Sequence[Run]) -> Iterator[Violation]:

@@ -21,7 +21,7 @@ from carillon.domain.execution import transitions as running
 from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.message import Missed, RateSlot
 from carillon.domain.policies import CatchUp, Rate
-from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.run import AttemptRecord, Run, RunError, RunKind, RunStatus
 from carillon.schedules import parse_schedule
 from tests.unit.domain.samples import KEY, NOON, OLD, job, message, run
 
@@ -309,3 +309,13 @@ class TestRowsThatWait:
         assert not running.was_made_by(waiting, message(OLD)), "another generation's"
         asked = run(RunStatus.SCHEDULED, attempt=0)
         assert not running.was_made_by(asked, message()), "the api put it"
+
+    def test_a_row_whose_attempt_has_ended_is_the_next_ones(self) -> None:
+        """Seed 9100000491: a copy of the first message took the row of a called attempt along."""
+        failed = AttemptRecord(1, NOON, NOON, RunError("http_500", "no"))
+        dead = replace(run(RunStatus.RUNNING), attempt=2, attempts=(failed,))
+        assert not running.was_made_by(dead, message())
+        assert running.was_made_by(dead, replace(message(), attempt=2)), "nothing comes after it"
+        died = replace(failed, error=running.EXECUTOR_DIED)
+        taken_over = replace(dead, attempts=(died,))
+        assert running.was_made_by(taken_over, message()), "no other message comes for it"

@@ -146,6 +146,27 @@ def test_a_job_that_says_otherwise_by_now_starts_nothing(
     assert world.runs.get(message.key) is None
 
 
+def test_a_copy_leaves_the_row_of_a_called_attempt_to_the_retry(world: World) -> None:
+    """Seed 9100000491: the history lost an attempt, and the run its retry."""
+    nightly, report = pair(world)
+    report = world.change(report, retry=RetryPolicy(max_attempts=4))
+    _, (message,) = ended(world, nightly)
+    world.targets.behave = lambda call: Failure(RunError("http_500", "not now"))
+    world.handle(message)
+    (retry,) = world.drain()
+    world.clock.advance(60)
+    world.crash_in_call(retry)
+    world.clock.advance(3600)
+    world.change(report, after=None)
+
+    assert world.handle(message).handled is Handled.DROPPED
+    assert [each.attempt for each in world.run_of(message).attempts] == [1]
+    world.targets.behave = lambda call: Success(None)
+    assert world.handle(retry).handled is Handled.RAN
+    run = world.run_of(message)
+    assert (run.status, run.attempt) == (RunStatus.SUCCEEDED, 3)
+
+
 @pytest.mark.parametrize("stop", ["paused", "deleted"])
 def test_a_stopped_job_records_a_skip(world: World, stop: str) -> None:
     nightly, report = pair(world)

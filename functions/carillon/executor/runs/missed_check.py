@@ -87,8 +87,9 @@ class MissedRunCheck:
     def _without_alert(self, job: Job, message: Message, now: datetime, reason: str) -> Report:
         """Nothing is to be published now; but it is if the message is redelivered for an executor
         that had put the row and did not publish it: it died, or the answer was lost. No message
-        comes again for either sooner than store_waits.FIRST_WAIT."""
-        may_be_again = now - message.starts_at >= store_waits.FIRST_WAIT
+        comes again for either sooner than store_waits.FIRST_WAIT; one that has looked before may
+        have come again then."""
+        may_be_again = message.waits or now - message.starts_at >= store_waits.FIRST_WAIT
         row = self._ports.runs.get(message.key) if may_be_again else None
         if row is None:
             return Report(Handled.CHECKED, message, reason=reason)

@@ -267,8 +267,11 @@ def being_adopted(run: Run, own: Message) -> Run:
 def was_made_by(over: Run, message: Message) -> bool:
     """True if the row that was claimed over is there for the sake of this message alone: an earlier
     claim for it ended without a record, or a policy kept it waiting, and no other generation has
-    claimed it."""
+    claimed it. Where an attempt of it has ended, the message of the next attempt comes."""
     if over.generation_id != message.generation_id or over.other_generations:
+        return False
+    ended = (each.attempt for each in over.attempts if each.error != EXECUTOR_DIED)
+    if any(attempt >= message.attempt for attempt in ended):
         return False
     waits = over.status is RunStatus.SCHEDULED and over.next_attempt_at is not None
     return waits or over.status is RunStatus.RUNNING
