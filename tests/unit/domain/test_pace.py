@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,16 +82,35 @@ def test_no_others_can_hold_one_up_by_more_than_their_number(mine: int, others: 
     assert all(place < (n + 1) * owners for n, place in enumerate(own))
 
 
-def test_who_comes_late_takes_the_turns_that_are_left_and_as_many_more() -> None:
-    """A tick died: ten seconds are over before the first of two is met."""
-    control = counted(20, 4)
-    late = NOON + 10 * A_SECOND
+def late_places(control: Control, order: list[int]) -> tuple[list[float], Control]:
+    """Seconds after noon of the places that they take when ten seconds are over."""
     found = []
-    for _ in range(4):
-        control, place = placed(control, OWNERS[1], late, SHARE)
+    for bucket in order:
+        control, place = placed(control, OWNERS[bucket], NOON + 10 * A_SECOND, SHARE)
         found.append((place - NOON).total_seconds())
+    return found, control
+
+
+def test_who_comes_late_takes_the_turns_that_are_left_and_as_many_more() -> None:
+    """A tick died when it had placed the first owner's: those lie ahead, and stay."""
+    control = counted(20, 4)
+    for _ in range(20):
+        control, _ = placed(control, OWNERS[0], NOON, SHARE)
+    found, control = late_places(control, [1, 1, 1, 1])
     assert found == [11, 13, 15, 17]
     assert control.throttled_until == NOON + (24 + 5) * A_SECOND
+
+
+@pytest.mark.parametrize("before", [[], [0], [0, 1, 0]])
+def test_after_an_outage_all_that_is_left_has_places_from_now_on(before: list[int]) -> None:
+    """A tick died, and the next one came when all places that it had given were past."""
+    control, left = counted(3, 3), [0, 0, 0, 1, 1, 1]
+    for bucket in before:
+        control, _ = placed(control, OWNERS[bucket], NOON, SHARE)
+        left.remove(bucket)
+    found, control = late_places(control, left)
+    assert sorted(found) == list(range(10, 10 + len(left)))
+    assert control.throttled_until == NOON + (10 + len(left)) * A_SECOND
 
 
 def test_nobody_starts_before_now() -> None:

@@ -37,11 +37,16 @@ class Shares:
     def taken(
         self, bucket: int, now: datetime, spacing: timedelta
     ) -> "tuple[Shares, datetime, int]":
-        """The shares after the next message of the bucket has taken its place, that place, and how
-        many of the bucket's turns are past: nobody has used them, so it has as many more.
+        """The shares after the next message of the bucket has taken its place, that place, and by
+        how many places all that is left has moved: they are past, and nobody has used them.
 
         Places lie `spacing` apart; none is before `now`.
         """
+        over = (now - self.begins_at) // spacing
+        passed = over - sum(self.placed)
+        if passed > 0 and self._all_past(now, spacing):
+            shares, place, _ = self._moved(over * spacing).taken(bucket, now, spacing)
+            return shares, place, passed
         turn = self.placed[bucket]
         while (place := self._place(bucket, turn, spacing)) + spacing <= now:
             turn += 1
@@ -51,6 +56,24 @@ class Shares:
         placed[bucket] = turn + 1
         after = replace(self, counts=tuple(counts), placed=tuple(placed))
         return after, max(now, place), passed
+
+    def _all_past(self, now: datetime, spacing: timedelta) -> bool:
+        """True if no place that is given is yet to come, as after an outage of ticks."""
+        given = (
+            self._place(bucket, count - 1, spacing)
+            for bucket, count in enumerate(self.placed)
+            if count
+        )
+        return max(given, default=self.begins_at - spacing) + spacing <= now
+
+    def _moved(self, by: timedelta) -> "Shares":
+        """All that is left, in turns from so much later on.
+
+        Were the turns that are past made up for by each bucket, those of every other would be put
+        off by as many again.
+        """
+        left = (count - placed for count, placed in zip(self.counts, self.placed, strict=True))
+        return Shares(self.until, self.begins_at + by, tuple(left), (0,) * len(self.counts))
 
     def _place(self, bucket: int, turn: int, spacing: timedelta) -> datetime:
         """Of the turn (from 0) of a bucket: all earlier turns come first, and of the same turn
