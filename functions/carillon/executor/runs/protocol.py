@@ -247,12 +247,12 @@ class RunProtocol:
             if not self._ports.runs.finish(running.being_adopted(claim.run, own)):
                 return None
             claim = replace(claim, run=running.adopted(claim.run, own))
-        came, run, message = context.message, claim.run, own or context.message
+        run, message = claim.run, own or context.message
         context = replace(context, message=message, job=self.slow_lane.by_host(context.job))
         limit_seconds = context.job.time_limit_seconds(self._ports.longest_timeout_seconds)
         needed = timedelta(seconds=limit_seconds) + FINISH_RESERVE
         if self._ports.clock.now() + needed > ends_at:
-            return self._release(came, claim, self._another_process())
+            return self._release(message, claim, self._another_process())
         try:
             prepared = self._admit(claim, context)
         except StoreUnavailableError:  # a gate's, or the announcement's
@@ -262,7 +262,7 @@ class RunProtocol:
                 return None
             raise
         if isinstance(prepared, Defer | Redirect):
-            return self._release(came, claim, prepared)
+            return self._release(message, claim, prepared)
         now = self._ports.clock.now()
         if isinstance(prepared, Skip):
             return self.finish(running.skipped(run, prepared.reason, now, prepared.note), context)
@@ -271,7 +271,7 @@ class RunProtocol:
         is_lost = prepared is None or (is_overdue(run, now) and self.stop_watch.is_lost(run))
         if prepared is None or is_lost or now + needed > ends_at:  # the gates were slow
             self._leave(run, context)
-            return None if is_lost else self._release(came, claim, self._another_process())
+            return None if is_lost else self._release(message, claim, self._another_process())
         with self.permits.around_call(run, message), self.stop_watch.around_call(run) as stopped:
             ended = delivered(self._ports, run, context.job, prepared, limit_seconds, stopped)
         is_lost = stopped.is_set()  # its end would be refused, and no retry is to be sent for it
@@ -349,18 +349,18 @@ class RunProtocol:
         A dropped message represents no occurrence, and one that is sent for another time for none
         at this one: a row that it made itself, by an earlier claim whose holder died, is removed
         too, since nobody else would ever come for it. One that another generation has claimed as
-        well is left to that: so what comes again is of the generation that the row knows it by.
+        well is left to that.
         """
         moved = isinstance(start, Redirect) and start.message.key != message.key
-        for_nothing = moved or isinstance(start, Drop)
-        if not self._release_claim(message, claim, made_for_nothing=for_nothing):
+        if not self._release_claim(
+            message, claim, made_for_nothing=moved or isinstance(start, Drop)
+        ):
             return None
         if isinstance(start, Defer):
             return defer(self._ports, message, start.at, start.reason)
         if isinstance(start, Redirect):
-            sent = replace(start.message, generation_id=message.generation_id)
-            self._ports.indexer.schedule_message(sent)
-            return Report(Handled.DEFERRED, sent, reason=start.reason)
+            self._ports.indexer.schedule_message(start.message)
+            return Report(Handled.DEFERRED, start.message, reason=start.reason)
         reason = start.reason if isinstance(start, Drop) else "there is no such job"
         return Report(Handled.DROPPED, message, reason=reason)
 
