@@ -25,14 +25,15 @@ CONSUME = {
 }
 GET, PUT, DELETE = "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"
 BATCH, QUERY = "dynamodb:BatchWriteItem", "dynamodb:Query"
+READ_BATCH = "dynamodb:BatchGetItem"
 SEND_TO_LANES = {lane: {"sqs:SendMessage"} for lane in LANES}
 ATTENTION = "RunsTable/index/attention"
 
 Grants = dict[str, set[str]]
 
 RUNNING: Grants = {
-    "JobsTable": {GET, PUT, QUERY},  # notifications are found by their owner
-    "RunsTable": {GET, PUT, DELETE, QUERY},
+    "JobsTable": {GET, READ_BATCH, PUT, QUERY},  # notifications are found by their owner
+    "RunsTable": {GET, PUT, DELETE, BATCH, QUERY},
     "WheelTable": {GET, PUT, DELETE, BATCH},
 }
 
@@ -64,6 +65,7 @@ ALLOWED: dict[str, Grants] = {
     "tick": {
         # Jobs are read; the canary is indexed, too.
         "JobsTable": {GET, PUT},
+        "RunsTable": {GET, PUT},  # plans of chunks
         "WheelTable": {GET, PUT, DELETE, BATCH, QUERY},
         **SEND_TO_LANES,
     },
@@ -74,7 +76,7 @@ ALLOWED: dict[str, Grants] = {
         "DeadLetterQueueUrl": CONSUME,
     },
     "api": {
-        "JobsTable": {GET, PUT, DELETE, QUERY, "dynamodb:BatchGetItem"},
+        "JobsTable": {GET, PUT, DELETE, QUERY, READ_BATCH},
         "JobsTable/index/by_owner": {QUERY},
         "RunsTable": {GET, PUT, QUERY},
         ATTENTION: {QUERY},

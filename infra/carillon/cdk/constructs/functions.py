@@ -162,7 +162,9 @@ class Functions(Construct):
             reserved_concurrency=self._tick_concurrency(),
         )
         tick = self._function("Tick", shape)
-        allow(tick, (*READ_ITEM, *PUT_ITEM), [self._tables.jobs.table_arn])
+        # The plans of chunks lie beside runs.
+        rows = [self._tables.jobs.table_arn, self._tables.runs.table_arn]
+        allow(tick, (*READ_ITEM, *PUT_ITEM), rows)
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH, *QUERY)
         allow(tick, wheel, [self._tables.wheel.table_arn])
         allow(tick, SEND, self._lane_arns)
@@ -214,8 +216,9 @@ class Functions(Construct):
         """The permissions of the run protocol: read jobs and calendars, complete and pause jobs,
         pass gates, continue operations, find notifications, record runs, send copies, schedule late
         retries."""
-        allow(function, (*READ_ITEM, *PUT_ITEM, *QUERY), [self._tables.jobs.table_arn])
-        runs = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *QUERY)
+        jobs = (*READ_ITEM, *READ_BATCH, *PUT_ITEM, *QUERY)
+        allow(function, jobs, [self._tables.jobs.table_arn])
+        runs = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH, *QUERY)
         allow(function, runs, [self._tables.runs.table_arn])
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)
         allow(function, wheel, [self._tables.wheel.table_arn])
