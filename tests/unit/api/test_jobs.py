@@ -143,6 +143,7 @@ def test_a_change_of_what_entries_carry_is_a_new_filing(
     assert after.generation.from_at == now
     assert after.previous is not None
     assert after.previous.covers(before.generation.generation_id, now)
+    assert after.previous.place == before.place is not None
     assert after.segment == before.segment
 
 

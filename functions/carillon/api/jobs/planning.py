@@ -176,7 +176,8 @@ class Planner:
         self._links.refuse_impossible(changed, job, beside.jobs)
         if job.state is JobState.ACTIVE and fires_differently(job, changed):
             generation = self.generation(now, job.generation)
-            return changed.in_new_generation(generation, now, author)
+            # The generation before is placed in chunks as it was, not as it is changed.
+            return job_with(job.in_new_generation(generation, now, author), draft)
         return replace(changed, revision=job.revision + 1, updated_at=now, author=author)
 
     def generation(self, now: datetime, before: Generation | None = None) -> Generation:
