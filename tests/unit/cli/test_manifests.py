@@ -330,7 +330,8 @@ def test_a_diff_can_be_rehearsed(carillon: Carillon, file: Path) -> None:
 
     line = carillon("diff", str(file), "--rehearse", "1h").stdout.splitlines()[-2]
 
-    assert re.match(r"fires 1[23] -> 6[01]; busiest minute 1 -> [12], at 2", line), line
+    # In the hour before six, on a workday, the other job fires, too.
+    assert re.match(r"fires 1[2-4] -> 6[0-2]; busiest minute [12] -> [12], at 2", line), line
     assert re.search(r"; cost \$0\.\d\d -> \$0\.\d\d$", line), line
     refused = carillon("diff", str(file), "--rehearse", "soon")
     assert (refused.exit_code, "rehearse:" in refused.stderr) == (ExitCode.BAD_INPUT, True)
