@@ -21,7 +21,7 @@ AdmissionRow = tuple[str, str]
 _SLOT_KEPT = timedelta(seconds=2)
 """How long after its slot a run may start that something else holds back."""
 _OWNER = "owner"
-_SHARES = ("its owner's", f"gate {SLOW_LANE_ROW}", f"gate {PERMITS_ROW}")
+_SHARES = ("its owner's", "runs of its owner", f"gate {SLOW_LANE_ROW}", f"gate {PERMITS_ROW}")
 """What notes of runs say that wait for a share, or for others to have passed its gate."""
 _FEW_MESSAGES = 40
 _COPIES = 4
@@ -176,7 +176,7 @@ def _only_queues(job: Job) -> bool:
     return job.spec.overlap is Overlap.QUEUE_ONE and is_free
 
 
-def _waits_for_a_share(row: Run) -> bool:
+def waits_for_a_share(row: Run) -> bool:
     """Whether a limit of its owner holds the run back, and not its turn."""
     return row.note is not None and any(each in row.note for each in _SHARES)
 
@@ -193,7 +193,7 @@ def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:
         if key.kind is not RunKind.SCHEDULED or key.redrive:
             continue
         status = None if write.after is None else write.after.status
-        if status is not RunStatus.SCHEDULED or _waits_for_a_share(row):
+        if status is not RunStatus.SCHEDULED or waits_for_a_share(row):
             waiting.pop(key, None)
             claimed[key] = write.at
         else:  # what is lost while it passes the gate comes before it is put back

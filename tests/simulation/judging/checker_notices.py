@@ -8,7 +8,9 @@ from carillon.audit.evidence import Violation
 from carillon.domain.activity.results import Result
 from carillon.domain.notifying.notice import Notice
 from carillon.domain.notifying.notification import Notification
+from carillon.domain.notifying.window import RECORDING
 from carillon.domain.run import DEAD_LETTER, Run, RunKind, RunStatus
+from tests.simulation.judging.evidence import Recorded
 from tests.simulation.judging.known import Known
 
 _ENDS = frozenset({RunStatus.SUCCEEDED, *DEAD_LETTER})
@@ -42,16 +44,21 @@ def delivered(known: Known) -> Iterator[Violation]:
 
 def told(known: Known) -> Iterator[Violation]:
     """Each failure, and each missed run, is told by a first message of its own, or by the digest of
-    the time in which it was recorded."""
+    a time in which it was recorded: by each executor that met it."""
     for notification in known.evidence.notifications:
         notices = [known.evidence.notices[row.key.run_id] for row in _sent(known, notification)]
-        named = {_named(each) for each in notices}
-        for at, result in known.evidence.recorded:
-            is_told = result.key.run_id in named or any(_covers(x, at, result) for x in notices)
-            if not is_told and _is_owed(known, notification, at, result):
-                text = f"{result.key.run_id} is {result.status.value}, recorded at {at}, not told"
+        told_of = {_named(each) for each in notices}
+        told_of |= {
+            each.result.key.run_id
+            for each in known.evidence.recorded
+            if any(_covers(notice, each) for notice in notices)
+        }
+        for each in known.evidence.recorded:
+            key, status = each.result.key, each.result.status.value
+            if key.run_id not in told_of and _is_owed(known, notification, each):
+                text = f"{key.run_id} is {status}, recorded at {each.at}, not told"
                 text += f" by {notification.name} of {notification.owner}"
-                yield Violation("notice", result.key.job_id, text, result.key.fire_at)
+                yield Violation("notice", key.job_id, text, key.fire_at)
 
 
 def true(known: Known) -> Iterator[Violation]:
@@ -71,13 +78,16 @@ def _sent(known: Known, notification: Notification) -> Iterator[Run]:
     return (x for x in _deliveries(known, notification) if x.key.run_id in known.evidence.notices)
 
 
-def _is_owed(known: Known, notification: Notification, at: datetime, result: Result) -> bool:
-    evidence = known.evidence
+def _is_owed(known: Known, notification: Notification, recorded: Recorded) -> bool:
+    """Not what a process recorded that stood still: before, and so later than digests wait for, or
+    as it put the record, which is stamped with a time that a digest has told of by then."""
+    evidence, at, result = known.evidence, recorded.at, recorded.result
     if not _is_about(notification, result) or not result.job_name or at > evidence.until:
         return False
     if result.at < notification.created_at + _KNOWN_AFTER:
         return False
-    if evidence.may_stand_still and at > result.at + evidence.settle:
+    is_late = at > result.at + evidence.settle or recorded.put_at > at + RECORDING
+    if evidence.may_stand_still and is_late:
         return False
     window = evidence.windows.get((notification.owner, notification.name))
     if window is not None and window.is_open and at > window.told_until:
@@ -98,8 +108,9 @@ def _named(notice: Notice) -> str | None:
     return event["run_id"] if event else None
 
 
-def _covers(notice: Notice, at: datetime, result: Result) -> bool:
-    if "until" not in notice or not _span(notice)[0] <= at <= _span(notice)[1]:
+def _covers(notice: Notice, recorded: Recorded) -> bool:
+    result = recorded.result
+    if "until" not in notice or not _span(notice)[0] <= recorded.at <= _span(notice)[1]:
         return False
     is_counted = _TYPES[result.status] in notice["counts"] if result.status in _TYPES else False
     return is_counted and any(job["job_id"] == result.key.job_id for job in notice["jobs"])
@@ -119,11 +130,11 @@ def _untrue(known: Known, notification: Notification, notice: Notice) -> Iterato
         return
     for what in ("run.dead", "run.missed"):
         there = {
-            result.key.run_id
-            for at, result in known.evidence.recorded
-            if _covers(notice, at, result)
-            and _is_about(notification, result)
-            and _TYPES[result.status] == what
+            each.result.key.run_id
+            for each in known.evidence.recorded
+            if _covers(notice, each)
+            and _is_about(notification, each.result)
+            and _TYPES[each.result.status] == what
         }
         if notice["counts"].get(what, 0) > len(there):
             yield f"counts {notice['counts'][what]} {what}, the feed has {len(there)}"

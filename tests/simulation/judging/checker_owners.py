@@ -10,9 +10,10 @@ from carillon.audit.evidence import Gap, Violation
 from carillon.audit.outcomes import in_gap
 from carillon.clock import ceil_second
 from carillon.domain.job import Lane
-from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.wheel.pace import bucket_of
 from tests.simulation.judging.checker_calls import QUICK_SECONDS, lag_of, may_wait
+from tests.simulation.judging.checker_load import waits_for_a_share
 from tests.simulation.judging.evidence import Delivery
 from tests.simulation.judging.known import Known
 
@@ -83,8 +84,8 @@ def shared_out(known: Known) -> Iterator[Violation]:
     has had n places.
 
     Of owners that count apart; where nothing struck, nothing else was down, and the backlog was
-    dispatched at once, the only one of its segment; and of runs that no policy and no share of lane
-    slow may hold back.
+    dispatched at once, the only one of its segment; and of runs that no policy, no permit and no
+    share of lane slow has held back.
     """
     evidence, terms = known.evidence, known.evidence.circumstances
     if terms.owner_starts_per_minute or terms.latency_seconds > QUICK_SECONDS:
@@ -109,7 +110,7 @@ def shared_out(known: Known) -> Iterator[Violation]:
                 deliveries = known.deliveries.get(row.key.run_id)
                 if not deliveries or may_wait(known, row.key.job_id):
                     continue
-                if deliveries[0].job_lane is Lane.SLOW:
+                if deliveries[0].job_lane is Lane.SLOW or _waited(known, row.key):
                     continue
                 started_at = deliveries[0].begun_at
                 if started_at > allowed and _nothing_struck(known, gap, started_at):
@@ -118,6 +119,12 @@ def shared_out(known: Known) -> Iterator[Violation]:
                         f" share allows for {allowed:%Y-%m-%d %H:%M:%S.%f} at the latest"
                     )
                     yield Violation("share", row.key.job_id, text, row.key.fire_at)
+
+
+def _waited(known: Known, key: RunKey) -> bool:
+    """True if the run has waited for a permit."""
+    rows = (write.after for write in known.writes.get(key, ()))
+    return any(row is not None and waits_for_a_share(row) for row in rows)
 
 
 def _late(known: Known, gap: Gap) -> Mapping[int, list[Run]]:

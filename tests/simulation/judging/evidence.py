@@ -92,6 +92,15 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """A result in the feed, where it is stamped with `at`, and could be read from `put_at` on."""
+
+    at: datetime
+    put_at: datetime
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
     """A start that a gate of the owner has granted: to begin at `slot_at` at the earliest."""
 
@@ -142,9 +151,9 @@ class Evidence(evidence.Evidence):
     `results` are the whole results of the runs that have one, None where it is not there.
     `target_faults` are those of the `faults` that struck in a target, with the id of the job that
     called it.
-    `notices` are the messages of `notifications` by the run that delivers them, `recorded` the feed
-    with the times of recording, `untold` the instants at which notifications could not be told,
-    `windows` those that are there, by owner and name. An executor records within `settle`, unless
+    `notices` are the messages of `notifications` by the run that delivers them, `recorded` the
+    feed, with doubles, `untold` the instants at which notifications could not be told, `windows`
+    those that are there, by owner and name. An executor records within `settle`, unless
     it `may_stand_still`.
     """
 
@@ -169,7 +178,7 @@ class Evidence(evidence.Evidence):
     results: Mapping[RunKey, str | None] = field(default_factory=dict)
     notifications: Sequence[Notification] = ()
     notices: Mapping[str, Notice] = field(default_factory=dict)
-    recorded: Sequence[tuple[datetime, Result]] = ()
+    recorded: Sequence[Recorded] = ()
     untold: Sequence[datetime] = ()
     windows: Mapping[tuple[str, str], Window] = field(default_factory=dict)
     settle: timedelta = timedelta()

@@ -1,18 +1,23 @@
 """The notifications of a simulated deployment, and the messages that were decided."""
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from carillon.audit.evidence import JobVersion
-from carillon.domain.activity.results import Result
 from carillon.domain.run import RunKind
 from carillon.services.notices import Notices
 from carillon.simulation.deployment import Deployment
+from tests.simulation.judging.evidence import Recorded
 
 _MOST = 100
 
 
-def notices_of(deployment: Deployment, owners: frozenset[str]) -> dict[str, Any]:
-    """The members of Evidence that tell of them; as versions, what deliveries are runs of."""
+def notices_of(
+    deployment: Deployment, owners: frozenset[str], put_at: Mapping[str, datetime]
+) -> dict[str, Any]:
+    """The members of Evidence that tell of them; as versions, what deliveries are runs of. `put_at`
+    has by their batches when records of the feed were put."""
     stores, options = deployment.stores, deployment.options
     notifications = [
         each for owner in sorted(owners) for each in stores.notifications.list(owner, _MOST).items
@@ -28,8 +33,8 @@ def notices_of(deployment: Deployment, owners: frozenset[str]) -> dict[str, Any]
             body = notices.get(row.key)
             if row.key.kind is RunKind.NOTICE and body is not None:
                 bodies[row.key.run_id] = body
-    recorded: list[tuple[Any, Result]] = [
-        (record.recorded_at, result)
+    recorded = [
+        Recorded(record.recorded_at, put_at[record.batch_id], result)
         for record in stores.activity.all()
         for result in record.results
     ]

@@ -76,6 +76,7 @@ class Recorder:
         self._open: dict[str, Delivered] = {}
         self._operations: dict[tuple[str, str], Operation] = {}
         self._told: list[Told] = []
+        self._put_at: dict[str, datetime] = {}
         self._grants: list[Grant] = []
         self._loads: list[Load] = []
         self._caught_up: Counter[tuple[int, str]] = Counter()
@@ -98,6 +99,7 @@ class Recorder:
             ("wheel", "put_control"): self._control_put,
             ("operations", "put"): self._operation_put,
             ("events", "emit"): self._emitted,
+            ("activity", "put"): self._result_put,
             ("admission_rows", "put"): self._gate_put,
             ("queue", "send"): self._sent,
             ("wheel", "put_entries"): self._entries_put,
@@ -140,7 +142,7 @@ class Recorder:
         deployment = self._known_deployment()
         options, chaos = deployment.options, deployment.loop.chaos
         owners = frozenset(key.owner for key in self._rows)
-        notices = notices_of(deployment, owners)
+        notices = notices_of(deployment, owners, self._put_at)
         return Evidence(
             versions={**self._versions, **notices.pop("versions", {})},
             runs=list(self._rows_by(until)),
@@ -288,6 +290,9 @@ class Recorder:
     def _emitted(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         now = self._now()
         self._told += [Told(each.type.value, each.subject, now) for each in args[0]]
+
+    def _result_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
+        self._put_at[args[0].batch_id] = self._now()
 
     def _gate_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         """Admission of rates are put to grant a start, to a claim of its own, or to forget some."""

@@ -11,7 +11,7 @@ from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import job_id_of
 from tests.simulation.judging.checker_book import after
 from tests.simulation.judging.checker_notices import delivered, told, true
-from tests.simulation.judging.evidence import Evidence
+from tests.simulation.judging.evidence import Evidence, Recorded
 from tests.simulation.judging.known import Known
 from tests.simulation.worlds.scenario_notifications import NotificationPlan
 
@@ -44,6 +44,11 @@ def _digest(from_second: int, until_second: int, count: int = 1) -> dict[str, An
     }
 
 
+def _recorded(at: int, put_at: int | None = None) -> Recorded:
+    result = Result(_failed().key, RunStatus.DEAD, 1, after(_FAILED_AT), "import")
+    return Recorded(after(at), after(at if put_at is None else put_at), result)
+
+
 def _found(*sent: tuple[int, dict[str, Any]], **members: Any) -> list[str]:
     """Violations where these messages were decided at these seconds, and one run has failed."""
     failed, job = _failed(), _TOLD.as_job()
@@ -51,14 +56,13 @@ def _found(*sent: tuple[int, dict[str, Any]], **members: Any) -> list[str]:
         second: _run(_TOLD.delivery(after(second), second), RunStatus.DEAD, second)
         for second, _ in sent
     }
-    result = Result(failed.key, failed.status, 1, after(_FAILED_AT), "import")
     given: dict[str, Any] = {
         "versions": {job.job_id: [JobVersion(after(0), job)]},
         "runs": [failed, *rows.values()],
         "until": after(1000),
         "notifications": [_TOLD],
         "notices": {rows[second].key.run_id: body for second, body in sent},
-        "recorded": [(after(_FAILED_AT + 1), result)],
+        "recorded": [_recorded(_FAILED_AT + 1)],
         "settle": timedelta(seconds=30),
     }
     known = Known(Evidence(**{**given, **members}))
@@ -78,9 +82,15 @@ def test_nobody_told_of_it() -> None:
 
 def test_nobody_could_tell_of_it_or_it_was_recorded_late() -> None:
     assert _found(untold=[after(_FAILED_AT + 2)]) == []
-    late = [(after(300), Result(_failed().key, RunStatus.DEAD, 1, after(_FAILED_AT), "import"))]
-    assert _found(recorded=late) != []
-    assert _found(recorded=late, may_stand_still=True) == []
+    for late in ([_recorded(300)], [_recorded(101, 300)]):
+        assert _found(recorded=late) != []
+        assert _found(recorded=late, may_stand_still=True) == []
+
+
+def test_what_two_executors_recorded_is_told_once() -> None:
+    twice = [_recorded(101), _recorded(300)]
+    assert _found((400, _digest(290, 350)), recorded=twice) == []
+    assert len(_found(recorded=twice)) == 2
 
 
 def test_messages_come_too_fast() -> None:

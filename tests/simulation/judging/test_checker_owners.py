@@ -49,13 +49,39 @@ def test_one_that_has_waited_is_called_where_a_permit_is_free(
     assert told == ["permits"] * is_broken
 
 
-@pytest.mark.parametrize(("last", "is_broken"), [(105, False), (115, True)])
-def test_what_is_late_starts_within_its_owners_share(last: int, is_broken: bool) -> None:
+def caught_up(last: int, note: str | None = None) -> Book:
+    """Of six occurrences that are late the last one starts at `last`; it has waited for what `note`
+    says."""
     book = Book(overlap=Overlap.ALLOW, catch_up=CatchUp.ALL)
     book.gaps.append(Gap(0, after(5), after(65), after(70), taken_up_at=after(68)))
     for number in range(5):
         book.ran(key_of(10 + 10 * number), 70 + 5 * number)
+    if note is not None:
+        row = book.claimed(key_of(60), after(95))
+        waiting = replace(row, status=RunStatus.SCHEDULED, attempt=0, lease_until=None, note=note)
+        book.written(waiting, after(95.1), f"{row.key.run_id}/1", "finish")
     book.ran(key_of(60), last)
+    return book
+
+
+@pytest.mark.parametrize(
+    ("note", "is_broken"),
+    [
+        ("3 runs of its owner last longer than 2 s", False),
+        ("waits for its owner's permits, held by 3 runs", False),
+        ("waits for a start under the rate", True),
+    ],
+)
+def test_what_waits_for_a_permit_may_start_later(note: str, is_broken: bool) -> None:
+    caught_up_on = {(0, OWNER): 6, (1, OWNER): 9}
+    book = caught_up(115, note)
+    told = found(book.evidence(65, circumstances=PACE, caught_up=caught_up_on))
+    assert [rule for rule, _ in told] == ["share"] * is_broken
+
+
+@pytest.mark.parametrize(("last", "is_broken"), [(105, False), (115, True)])
+def test_what_is_late_starts_within_its_owners_share(last: int, is_broken: bool) -> None:
+    book = caught_up(last)
     evidence = book.evidence(65, circumstances=PACE, caught_up={(0, OWNER): 6, (1, OWNER): 9})
     if not is_broken:
         assert found(evidence) == []

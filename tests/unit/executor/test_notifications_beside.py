@@ -141,6 +141,39 @@ def test_a_pause_is_noted_though_the_queue_takes_no_message(
     assert said(world)[1]["counts"] == {"job.paused": 3}
 
 
+def test_a_pause_that_could_not_be_told_is_told_with_the_next_one_however_late(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notify(world, on=(Told.JOB_PAUSED,))
+    jobs: list[Job] = [world.create(f"job {number}", "every 1d") for number in range(2)]
+    refuse(world, monkeypatch, RunKind.NOTICE)
+    for job in jobs:
+        event = job_event(EventType.JOB_PAUSED, job, world.clock.now())
+        world.executor_ports.notifier.heard(job, event)
+        world.run_until(world.clock.now() + 30 * MINUTE)
+    assert said(world)[0]["event"]["job_name"] == "job 1"
+    assert [each["job_name"] for each in said(world)[1]["jobs"]] == ["job 0"]
+
+
+def test_a_digest_that_could_not_be_sent_is_sent_before_news_opens_the_window_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notify(world)
+    world.create("import", "every 5m", retry=ONCE)
+    other = world.create("export", "every 1d")
+    fail(world)
+    world.run_until(NOON + 6 * MINUTE)
+    refuse(world, monkeypatch, RunKind.NOTICE)
+    with pytest.raises(QueueUnavailableError):
+        world.run_until(NOON + 25 * MINUTE)
+    world.clock.advance(16 * 60)  # the message of the step has yet to come again
+    event = job_event(EventType.JOB_PAUSED, other, world.clock.now())
+    world.executor_ports.notifier.heard(other, event)
+    world.run_until(world.clock.now() + MINUTE)
+    assert [body["kind"] for body in said(world)] == ["first", "digest", "first"]
+    assert said(world)[1]["counts"] == {"run.dead": 3}
+
+
 def test_a_fault_of_one_notification_deprives_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

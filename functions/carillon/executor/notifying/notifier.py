@@ -89,6 +89,8 @@ class Notifier:
             now = self._clock.now()
             window = self._window(notification, now)
             after = after_event(window, event, notification, now)
+            if window is not None and after is not None:
+                self._send_decided(window, after)
             if after is not None and not self._put(notification, after, window):
                 continue
             current = after or window
@@ -113,6 +115,17 @@ class Notifier:
         is_put = self._windows.put(after, None if before is None else before.revision)
         self._keep(notification, after if is_put else None)
         return is_put
+
+    def _send_decided(self, window: Window, after: Window) -> None:
+        """Order again the digest that a step has decided and may not have sent, where the window is
+        opened anew and so names it no more. A delivery that has begun meets its run. What a first
+        message tells is told by the digest of the new window."""
+        is_named = after.last_delivery == window.last_delivery
+        if is_named or window.is_first or not window.is_open:  # one that closed had sent it
+            return
+        decided = RunKey.from_run_id(window.owner, window.last_delivery)
+        if self._notices.get(decided) is not None:
+            self._notices.send(decided)
 
     def _keep(self, notification: Notification, window: Window | None) -> None:
         """Only one that is ordered: of another each event has something to send."""

@@ -104,6 +104,13 @@ class Window:
         """True while nothing but its first message was told."""
         return self.step == FIRST_STEP
 
+    @property
+    def untold(self) -> tuple[Noted, ...]:
+        """The events that no run tells of and that may have yet to be told: the first, too, unless
+        its message was sent for."""
+        is_first_told = not self.is_first or self.is_ordered or self.first.run_id
+        return self.noted if is_first_told else (self.first, *self.noted)[:MOST_NOTED]
+
     def is_owed(self, now: datetime) -> bool:
         """True if what the window has decided is to be sent for, again perhaps."""
         return not self.is_ordered or now > self.until + OVERDUE
@@ -167,7 +174,7 @@ def _opened(
     told_until = notification.created_at if before is None else before.told_until
     if not is_open:
         told_until = max(told_until, min(event.at, now) - BESIDE)
-    failing, noted = (before.failing, before.noted) if before is not None and is_open else ((), ())
+    failing, noted = (before.failing, before.untold) if before is not None and is_open else ((), ())
     return Window(
         owner=notification.owner,
         name=notification.name,
