@@ -27,6 +27,7 @@ from carillon.simulation.services import Api, job_body
 from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
 from tests.simulation.story import MINUTE, NOON, SECOND
 from tests.support.world import FUNCTION_SECONDS, OWNER, World
+from tests.unit.faults import preceded
 
 LIMIT = 5
 ANEW_WITHIN_TWELVE_SECONDS = 40
@@ -229,6 +230,26 @@ def test_a_run_that_lasts_holds_a_permit_until_its_call_has_ended(outcome: Outco
     one.world.targets.behave = behave
     one.handle(one.due(1))
     assert (held, one.permits()) == ([1], 0)
+
+
+def test_a_permit_is_given_back_behind_the_row() -> None:
+    """The permits' row may be contended for longer than the run's claim lasts."""
+    one = OneRun()
+    message = one.due(1)
+    ended: list[RunStatus | None] = []
+
+    def behave(call: Call) -> Outcome:
+        one.timers.pass_()
+        return Success(None)
+
+    def look() -> None:
+        row = one.world.runs.get(message.key)
+        ended.append(None if row is None else row.status)
+
+    one.world.targets.behave = behave
+    with preceded(one.world.admission_rows, "put", look, number=2):
+        one.handle(message)
+    assert (ended, one.permits()) == ([RunStatus.SUCCEEDED], 0)
 
 
 def test_an_executor_that_dies_keeps_its_permit_for_its_lease_only() -> None:

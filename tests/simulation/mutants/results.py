@@ -42,14 +42,13 @@ def _held_back(original: Code) -> Code:
 
 
 def _put_after(original: Code) -> Code:
-    def finish(self: RunProtocol, run: Run, context: RunContext) -> Any:
-        report = original(self, run, context)
+    def follow_up(self: RunProtocol, run: Run, context: RunContext) -> Any:
         text = _held.pop(run.claim_id, None)
-        if text is not None and report is not None:
+        if text is not None:
             self._ports.runs.put_result(run, text)
-        return report
+        return original(self, run, context)
 
-    return finish
+    return follow_up
 
 
 _full = bodied(lambda body, draws: body | {"result": "full"})
@@ -72,7 +71,7 @@ RESULTS = (
         "a whole result is put when its run has ended: who dies between leaves a run without it",
         (
             Swap(call, "with_result", _held_back),
-            Swap(RunProtocol, "finish", _put_after),
+            Swap(RunProtocol, "follow_up", _put_after),
         ),
         both(_full, faulty(dies=0.05)),
     ),

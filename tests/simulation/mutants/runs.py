@@ -105,20 +105,21 @@ def _reads_first(original: Code) -> Code:
 def _gives_up(original: Code) -> Code:
     """A worker whose finish was refused takes it for done, and acknowledges."""
 
-    def finish(self: RunProtocol, run: Run, context: RunContext) -> Report:
-        report: Report | None = original(self, run, context)
-        return report or Report(Handled.REPEATED, context.message, run, "its finish was refused")
+    def start(self: RunProtocol, context: RunContext, claim: Claim, ends_at: datetime) -> Report:
+        report: Report | None = original(self, context, claim, ends_at)
+        refused = "its finish was refused"
+        return report or Report(Handled.REPEATED, context.message, claim.run, refused)
 
-    return finish
+    return start
 
 
 def _releases(original: Code) -> Code:
-    """RunProtocol.finish, which then writes that the job has no active run any more."""
+    """RunProtocol.follow_up, which then writes that the job has no active run any more."""
 
-    def finish(self: RunProtocol, run: Run, context: RunContext) -> Report | None:
-        report: Report | None = original(self, run, context)
+    def follow_up(self: RunProtocol, run: Run, context: RunContext) -> Report:
+        report: Report = original(self, run, context)
         job = context.job
-        if report is not None and run.is_final and job.spec.overlap is not Overlap.ALLOW:
+        if run.is_final and job.spec.overlap is not Overlap.ALLOW:
 
             def released(gate: AdmissionRow) -> AdmissionRow | None:
                 return replace(gate, active="") if gate.active == run.key.run_id else None
@@ -128,7 +129,7 @@ def _releases(original: Code) -> Code:
             )
         return report
 
-    return finish
+    return follow_up
 
 
 def _expires_by_fire_time(original: Code) -> Code:
@@ -189,7 +190,7 @@ RUNS = (
         "refused_finish_acknowledged",
         ("I1",),
         "a worker whose finish was refused acknowledges",
-        (Swap(RunProtocol, "finish", _gives_up),),
+        (Swap(RunProtocol, "_start", _gives_up),),
         # Of a run that was stopped, by a request that died before it ordered what follows.
         reshape=both(
             small(6),
@@ -211,7 +212,7 @@ RUNS = (
         "the overlap's lock is released by a write, the active run's row is not asked",
         (
             Swap(overlap, "_is_under_way", instead(lambda run: run is not None)),
-            Swap(RunProtocol, "finish", _releases),
+            Swap(RunProtocol, "follow_up", _releases),
         ),
     ),
     Mutant(

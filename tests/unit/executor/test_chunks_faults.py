@@ -1,6 +1,7 @@
 """Chunks whose store or queue fails, and calls that outlast their chunk."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from time import monotonic, sleep
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from carillon.clock import SideBySideThreads
-from carillon.domain.admission.state import job_admission
+from carillon.domain.admission.state import PERMITS_ROW, job_admission
 from carillon.domain.chunks.chunk import Outcome
 from carillon.domain.decisions import Claim
 from carillon.domain.execution.transitions import decide_claim
@@ -23,6 +24,7 @@ from carillon.executor.targets import Outcome as Ended
 from tests.support.world import FUNCTION_SECONDS, OWNER
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
 from tests.unit.executor.kit import SECOND
+from tests.unit.faults import preceded
 
 OK, ALONE, DIED = Outcome.OK, Outcome.ALONE, Outcome.DIED
 STORE_WAIT_SECONDS = 10
@@ -185,6 +187,29 @@ class TestCallsThatLast:
         row = world.row("b")
         assert row is not None
         assert (row.status, row.claim_id) == (RunStatus.SUCCEEDED, world.chunk().claim_id)
+
+    @pytest.mark.parametrize("has_row", [True, False])
+    def test_a_permit_is_given_back_behind_the_end(
+        self, world: World, timers: LastingAtOnce, has_row: bool
+    ) -> None:
+        """Seed 149: others were at the permits until the process had ended, and a success was
+        called again."""
+        ports = replace(world.executor_ports, timers=timers, owner_concurrent_runs=5)
+        world.executor = Router(ports)
+        ends: list[Any] = []
+
+        def look() -> None:
+            row = world.row("a")
+            ends.append((world.ends()["a"], row and row.status))
+
+        with preceded(world.admission_rows, "put", look, number=2), ExitStack() as stack:
+            if not has_row:
+                stack.enter_context(world.failing(world.runs, "claim"))
+            world.handle_chunk(world.order("a"))
+        assert ends == [(ALONE if has_row else OK, RunStatus.SUCCEEDED)]
+        permits = world.admission_rows.get(OWNER, PERMITS_ROW)
+        assert permits is not None
+        assert permits.holders == ()
 
     def test_one_that_is_cancelled_is_the_cancellers(
         self, world: World, timers: LastingAtOnce

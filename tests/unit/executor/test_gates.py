@@ -26,6 +26,7 @@ from carillon.executor.runs.admission import change_admission
 from carillon.executor.targets import Call, Outcome, Success
 from tests.support.world import OWNER
 from tests.unit.executor.kit import LEASE_SECONDS, MINUTE, NOON, SECOND, World
+from tests.unit.faults import preceded
 
 
 def active_run(world: World, job: Job) -> Run:
@@ -254,6 +255,18 @@ class TestFaults:
         (waiting,) = world.queue.kept()
         world.clock.set(waiting.visible_at)
         assert world.lane(waiting.message) is Handled.RAN
+
+    def test_a_place_is_given_back_behind_the_row(self, world: World) -> None:
+        """A gate may be contended for longer than its run's claim lasts."""
+        message = world.due(world.create("job", "* * * * *", concurrency=Concurrency("db", 1)))
+        ended: list[RunStatus] = []
+
+        def look() -> None:
+            ended.append(world.run_of(message).status)
+
+        with preceded(world.admission_rows, "put", look, number=2):
+            assert world.lane(message) is Handled.RAN
+        assert ended == [RunStatus.SUCCEEDED]
 
     def test_slow_gates_start_no_run_that_cannot_end_in_time(
         self, world: World, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,7 @@ import pytest
 
 from carillon.domain.decisions import Drop
 from carillon.domain.execution import start_decision as starting
-from carillon.domain.job import Generation, Job
+from carillon.domain.job import Generation, Job, Slow
 from carillon.domain.message import Missed
 from carillon.domain.policies import CatchUp, RetryPolicy
 from carillon.domain.run import Run, RunError, RunKind, RunStatus
@@ -312,6 +312,28 @@ def test_a_run_that_another_filing_begins_is_the_own_filings(
     assert world.handle(comes_again).handled is Handled.RAN
     run = world.run_of(own)
     assert (run.status, run.attempt) == (RunStatus.SUCCEEDED, begun.attempt + 1)
+
+
+@pytest.mark.parametrize("seconds", [FUNCTION_SECONDS, 5], ids=["another lane", "another process"])
+def test_what_is_put_off_comes_as_the_filing_that_its_row_awaits(
+    world: World, job: Job, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """Seed 9100001139: it came as the own filing's. When the day was closed then, the row was left
+    to the other one, of which nothing came any more: RUNNING for ever."""
+    first = job
+    job = world.new_generation(job, slow=Slow(NOON, "slow"))
+    own, older = world.due(job), message_of(first, NOON + timedelta(minutes=1))
+    world.crash_in_call(replace(older, lane=job.lane))
+    world.clock.advance(LEASE_SECONDS)
+    world.drain()
+    assert world.handle(older, seconds).handled is Handled.DEFERRED
+    (again,) = world.drain()
+
+    monkeypatch.setattr(starting, "decide_start", lambda *args: Drop("none of them counts"))
+    for message in (own, again):
+        world.clock.advance(1)
+        assert world.handle(message).handled is Handled.DROPPED
+    assert world.runs.get(own.key) is None
 
 
 def test_the_last_filing_that_does_not_count_removes_its_row(

@@ -72,16 +72,21 @@ class MemberRun:
         order = prepare_call(ports, run, self._context)
         if isinstance(order, Skip) or self._runs.permits.enter(Claim(run, None), message):
             return send_alone(ports, [message])[0]
-        ended = self._called(run, job, order)
+        # The end is put before anything else: for what follows others may be waited for.
+        with self._runs.permits.around_call(run, message):
+            ended = self._called(run, job, order)
+            is_quick = self._row is None and ended.status is RunStatus.SUCCEEDED
+            if is_quick:
+                self._settle(Ended(Outcome.OK, ended.started_at, ended.finished_at, ended.result))
+            elif self._row is None:
+                self._take_row(run)
+            is_lost = self._stopped.is_set()
+            is_recorded = not (is_quick or is_lost) and self._runs.record(ended, message)
+            self._settle(Ended(Outcome.ALONE))
+        report = self._runs.follow_up(ended, self._context) if is_recorded else None
         self._runs.slow_lane.judge(ended, job)
-        if self._row is None and ended.status is RunStatus.SUCCEEDED:
-            self._settle(Ended(Outcome.OK, ended.started_at, ended.finished_at, ended.result))
-            return None
-        if self._row is None:
-            self._take_row(run)
-        report = None if self._stopped.is_set() else self._runs.finish(ended, self._context)
         # Of a run that is another's now, its own message does what follows.
-        return report or send_alone(ports, [message])[0]
+        return report if is_quick or report else send_alone(ports, [message])[0]
 
     def _is_late(self) -> bool:
         """True if it has waited for its turn: its job may have been paused since it was read, and
@@ -104,8 +109,7 @@ class MemberRun:
         self._is_called = True
         call_off = self._ports.timers.after(LOOK_SECONDS, lasts)
         limit_seconds = job.time_limit_seconds(self._ports.longest_timeout_seconds)
-        with self._runs.permits.around_call(run, self._context.message):
-            ended = delivered(self._ports, run, job, order, limit_seconds, self._stopped)
+        ended = delivered(self._ports, run, job, order, limit_seconds, self._stopped)
         call_off()
         self._unwatch()
         return ended

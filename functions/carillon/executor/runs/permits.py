@@ -48,10 +48,11 @@ class Permits:
 
     @contextmanager
     def around_call(self, run: Run, message: Message) -> Iterator[None]:
-        """Let the run take a permit if its call lasts, and give it back when that has ended.
+        """Let the run take a permit if its call lasts, and give it back at the end: its row is put
+        by then, since the permits may be contended, and its claim ends with its process.
 
-        A store that fails costs a permit, never the run. Of an executor that dies the lease ends
-        it: nothing is done here then.
+        A store that fails costs a permit, never the run. Where the row cannot be put, or the
+        executor dies, the lease ends the permit, as it ends the run.
         """
         if not self._limit or self._is_strict(message):
             yield

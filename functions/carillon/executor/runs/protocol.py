@@ -43,6 +43,7 @@ from carillon.executor.runs.completions import Completions
 from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.follow_up import FollowUp
 from carillon.executor.runs.permits import Permits
+from carillon.executor.runs.releasing import Releasing
 from carillon.executor.runs.slow_lane import SlowLane
 from carillon.services.calendar_reader import CalendarReader
 
@@ -66,6 +67,7 @@ class RunProtocol:
         self._catching_up = CatchingUp(ports)
         self._chunk_looks = ChunkLooks(ports)
         self._completions = Completions(ports)
+        self._releasing = Releasing(ports)
 
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Handle a message of a lane; the process may be stopped at `ends_at`.
@@ -188,11 +190,11 @@ class RunProtocol:
             context, start = self._load(message, ends_at)
         except StoreUnavailableError:
             # Or the run would wait for its lease to lapse, and that would count as an attempt.
-            if not self._release_claim(message, claim, made_for_nothing=False):
+            if not self._releasing.undo(message, claim, made_for_nothing=False):
                 return None
             raise
         if context is None or isinstance(start, Drop | Defer | Redirect):
-            return self._release(message, claim, start)
+            return self._releasing.release(message, claim, start)
         now, attempts = self._ports.clock.now(), context.job.spec.retry.max_attempts
         if isinstance(start, Skip):
             return self.finish(running.skipped(claim.run, start.reason, now, start.note), context)
@@ -203,8 +205,7 @@ class RunProtocol:
         if start.note is not None:
             claim = replace(claim, run=replace(claim.run, note=start.note))
         if ends_at is None or claim.run.attempt > attempts:
-            dead = running.undelivered(claim.run, claim.over, attempts, now)
-            return self.finish(dead, context)
+            return self.finish(running.undelivered(claim.run, claim.over, attempts, now), context)
         return self._start(context, claim, ends_at)
 
     def _run_latest_instead(
@@ -222,11 +223,11 @@ class RunProtocol:
                 taken = self._decide_claim(latest, ends_at, unseen=True)
             is_mine = isinstance(taken, Claim) and self._ports.runs.claim(taken.run, None)
         except (StoreUnavailableError, QueueUnavailableError):
-            if not self._release_claim(message, claim, made_for_nothing=False):
+            if not self._releasing.undo(message, claim, made_for_nothing=False):
                 return None
             raise
         if isinstance(taken, Defer):
-            return self._release(message, claim, taken)
+            return self._releasing.release(message, claim, taken)
         report = self.finish(self._passed_over(claim, latest, "runs in its place"), context)
         if isinstance(taken, Claim) and is_mine:
             ran = self._go_on(latest, taken, ends_at)
@@ -247,38 +248,46 @@ class RunProtocol:
             if not self._ports.runs.finish(running.being_adopted(claim.run, own)):
                 return None
             claim = replace(claim, run=running.adopted(claim.run, own))
-        run, message = claim.run, own or context.message
+        came, run, message = context.message, claim.run, own or context.message
         context = replace(context, message=message, job=self.slow_lane.by_host(context.job))
         limit_seconds = context.job.time_limit_seconds(self._ports.longest_timeout_seconds)
         needed = timedelta(seconds=limit_seconds) + FINISH_RESERVE
         if self._ports.clock.now() + needed > ends_at:
-            return self._release(message, claim, self._another_process())
+            return self._releasing.put_off(came, claim)
         try:
             prepared = self._admit(claim, context)
         except StoreUnavailableError:  # a gate's, or the announcement's
             if claim.over is None:  # no row will know of its permits
                 self._leave(run, context)
-            if not self._release_claim(message, claim, made_for_nothing=False):
+            if not self._releasing.undo(message, claim, made_for_nothing=False):
                 return None
             raise
         if isinstance(prepared, Defer | Redirect):
-            return self._release(message, claim, prepared)
+            return self._releasing.release(came, claim, prepared)
         now = self._ports.clock.now()
         if isinstance(prepared, Skip):
             return self.finish(running.skipped(run, prepared.reason, now, prepared.note), context)
         if isinstance(prepared, Wait):
-            return self._wait(message, claim, prepared)
+            return self._releasing.wait(message, claim, prepared)
         is_lost = prepared is None or (is_overdue(run, now) and self.stop_watch.is_lost(run))
         if prepared is None or is_lost or now + needed > ends_at:  # the gates were slow
             self._leave(run, context)
-            return None if is_lost else self._release(message, claim, self._another_process())
-        with self.permits.around_call(run, message), self.stop_watch.around_call(run) as stopped:
-            ended = delivered(self._ports, run, context.job, prepared, limit_seconds, stopped)
-        is_lost = stopped.is_set()  # its end would be refused, and no retry is to be sent for it
-        opens = ended.is_open and not is_lost
-        report = self._completions.open(ended, run, context) if opens else None
+            return None if is_lost else self._releasing.put_off(came, claim)
+        return self._deliver(prepared, run, context, limit_seconds)
+
+    def _deliver(
+        self, order: PreparedCall, run: Run, context: RunContext, limit_seconds: int
+    ) -> Report | None:
+        """Call the target, record the end, give back what the run holds, and do what follows."""
+        with self.permits.around_call(run, context.message):
+            with self.stop_watch.around_call(run) as stopped:
+                ended = delivered(self._ports, run, context.job, order, limit_seconds, stopped)
+            is_lost = stopped.is_set()  # its end would be refused, and no retry is to be sent
+            opens = ended.is_open and not is_lost
+            report = self._completions.open(ended, run, context) if opens else None
+            is_recorded = not (ended.is_open or is_lost) and self.record(ended, context.message)
         self._admission.leave(run, context.job)
-        report = report if ended.is_open or is_lost else self.finish(ended, context)
+        report = self.follow_up(ended, context) if is_recorded else report
         self.slow_lane.judge(ended, context.job)
         return report
 
@@ -327,74 +336,21 @@ class RunProtocol:
         return context, start
 
     def finish(self, run: Run, context: RunContext) -> Report | None:
-        """Record the end of the attempt, then do what follows; None when it was refused.
+        """Record the end of the attempt, then do what follows; None when it was refused."""
+        return self.follow_up(run, context) if self.record(run, context.message) else None
 
-        The next attempt's message is sent before: an executor that reads the row need not send
-        another one.
+    def record(self, run: Run, message: Message) -> bool:
+        """Put the row of an attempt that has ended; False when that was refused.
+
+        The next attempt's message is sent before: who reads the row need not send another one.
         """
-        message = context.message
         if run.status is RunStatus.RETRYING:
             self._ports.indexer.schedule_message(running.retry_message(run, message))
-        if not self._ports.runs.finish(run):
-            return None
+        return self._ports.runs.finish(run)
+
+    def follow_up(self, run: Run, context: RunContext) -> Report:
+        """Do what follows from the end that is recorded."""
         completes = self._follow_up.after(run, context)
-        if run.status is RunStatus.SKIPPED:
-            reason = run.reason or ""
-            return Report(Handled.SKIPPED, message, run, reason, completes, job=context.job)
-        return Report(Handled.RAN, message, run, completes=completes, job=context.job)
-
-    def _release(self, message: Message, claim: Claim, start: Start) -> Report | None:
-        """Undo a claim that must not be gone on with, then defer or drop the message.
-
-        A dropped message represents no occurrence, and one that is sent for another time for none
-        at this one: a row that it made itself, by an earlier claim whose holder died, is removed
-        too, since nobody else would ever come for it. One that another generation has claimed as
-        well is left to that.
-        """
-        moved = isinstance(start, Redirect) and start.message.key != message.key
-        if not self._release_claim(
-            message, claim, made_for_nothing=moved or isinstance(start, Drop)
-        ):
-            return None
-        if isinstance(start, Defer):
-            return defer(self._ports, message, start.at, start.reason)
-        if isinstance(start, Redirect):
-            self._ports.indexer.schedule_message(start.message)
-            return Report(Handled.DEFERRED, start.message, reason=start.reason)
-        reason = start.reason if isinstance(start, Drop) else "there is no such job"
-        return Report(Handled.DROPPED, message, reason=reason)
-
-    def _release_claim(self, message: Message, claim: Claim, *, made_for_nothing: bool) -> bool:
-        """Bring the row back to what it was before the claim; False if it is another's now."""
-        over = claim.over
-        if over is None or (made_for_nothing and running.was_made_by(over, message)):
-            return self._ports.runs.discard_claim(claim.run)
-        now = self._ports.clock.now()
-        back = (
-            running.handed_over(claim.run, over, message, now)
-            if made_for_nothing
-            else running.released(claim.run, over, now)
-        )
-        return self._ports.runs.finish(back)
-
-    def _wait(self, message: Message, claim: Claim, wait: Wait) -> Report | None:
-        """Send the message that the claimed run waits for, then release the run.
-
-        The row names the current message: all others are of no use from then on.
-        """
-        wait = running.in_next_wait(wait, claim.run)
-        try:
-            self._ports.indexer.schedule_message(wait.message)
-        except (QueueUnavailableError, StoreUnavailableError):
-            # Or the run would seem to have died: the message comes again to the row as it was.
-            self._release_claim(message, claim, made_for_nothing=False)
-            raise
-        if not self._ports.runs.finish(
-            running.waiting(claim.run, claim.over, wait, self._ports.clock.now())
-        ):
-            return None
-        return Report(Handled.DEFERRED, wait.message, reason=wait.reason)
-
-    def _another_process(self) -> Defer:
-        at = self._ports.clock.now() + timedelta(seconds=1)
-        return Defer(at, "too little time is left in this process")
+        skipped = run.status is RunStatus.SKIPPED
+        handled, reason = (Handled.SKIPPED, run.reason or "") if skipped else (Handled.RAN, "")
+        return Report(handled, context.message, run, reason, completes, job=context.job)

@@ -1,0 +1,73 @@
+"""The release of claims that are not gone on with: the run is put off, waits, or is others'."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from carillon.domain.decisions import Claim, Defer, Drop, Redirect, Start, Wait
+from carillon.domain.execution import transitions as running
+from carillon.domain.message import Message
+from carillon.errors import QueueUnavailableError, StoreUnavailableError
+from carillon.executor.batch import Handled, Report, defer
+from carillon.executor.ports import ExecutorPorts
+
+
+class Releasing:
+    """None, or False: the row is another's now. Methods raise StoreUnavailableError and
+    QueueUnavailableError."""
+
+    def __init__(self, ports: ExecutorPorts) -> None:
+        self._ports = ports
+
+    def release(self, message: Message, claim: Claim, start: Start) -> Report | None:
+        """Undo a claim that must not be gone on with, then defer or drop the message.
+
+        A dropped message represents no occurrence, and one that is sent for another time for none
+        at this one: a row that it made itself, by an earlier claim whose holder died, is removed
+        too, since nobody else would ever come for it. One that another generation has claimed as
+        well is left to that: so what comes again is of the generation that the row knows it by.
+        """
+        moved = isinstance(start, Redirect) and start.message.key != message.key
+        for_nothing = moved or isinstance(start, Drop)
+        if not self.undo(message, claim, made_for_nothing=for_nothing):
+            return None
+        if isinstance(start, Defer):
+            return defer(self._ports, message, start.at, start.reason)
+        if isinstance(start, Redirect):
+            sent = replace(start.message, generation_id=message.generation_id)
+            self._ports.indexer.schedule_message(sent)
+            return Report(Handled.DEFERRED, sent, reason=start.reason)
+        reason = start.reason if isinstance(start, Drop) else "there is no such job"
+        return Report(Handled.DROPPED, message, reason=reason)
+
+    def put_off(self, message: Message, claim: Claim) -> Report | None:
+        """Put the run off until another process, which has more time left, receives it."""
+        in_a_second = self._ports.clock.now() + timedelta(seconds=1)
+        deferred = Defer(in_a_second, "too little time is left in this process")
+        return self.release(message, claim, deferred)
+
+    def undo(self, message: Message, claim: Claim, *, made_for_nothing: bool) -> bool:
+        """Bring the row back to what it was before the claim; False if it is another's now."""
+        over = claim.over
+        if over is None or (made_for_nothing and running.was_made_by(over, message)):
+            return self._ports.runs.discard_claim(claim.run)
+        now = self._ports.clock.now()
+        if made_for_nothing:
+            return self._ports.runs.finish(running.handed_over(claim.run, over, message, now))
+        return self._ports.runs.finish(running.released(claim.run, over, now))
+
+    def wait(self, message: Message, claim: Claim, wait: Wait) -> Report | None:
+        """Send the message that the claimed run waits for, then release the run.
+
+        The row names the current message: all others are of no use from then on.
+        """
+        wait = running.in_next_wait(wait, claim.run)
+        try:
+            self._ports.indexer.schedule_message(wait.message)
+        except (QueueUnavailableError, StoreUnavailableError):
+            # Or the run would seem to have died: the message comes again to the row as it was.
+            self.undo(message, claim, made_for_nothing=False)
+            raise
+        now = self._ports.clock.now()
+        if not self._ports.runs.finish(running.waiting(claim.run, claim.over, wait, now)):
+            return None
+        return Report(Handled.DEFERRED, wait.message, reason=wait.reason)
