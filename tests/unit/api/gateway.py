@@ -80,10 +80,11 @@ class Answer:
 
 
 class Client:
-    """One owner's requests to an Api."""
+    """One person's requests to an Api, all of them for a `team` if one is named."""
 
-    def __init__(self, api: Api, owner: str = OWNER, groups: Any = None) -> None:
+    def __init__(self, api: Api, owner: str = OWNER, groups: Any = None, *, team: str = "") -> None:
         self._api = api
+        self._headers = {"Carillon-Team": team} if team else {}
         claims = {} if groups is None else {"cognito:groups": groups}
         self._claims: Json = {"sub": owner.removeprefix("user/"), **claims}
         self._numbers = itertools.count(2)
@@ -102,6 +103,7 @@ class Client:
         sent = None if body is _ABSENT else body
         if body is not _ABSENT and not isinstance(body, str | bytes):
             sent = json.dumps(body)
+        headers = self._headers | (headers or {})
         made = event(method, path, query=query, headers=headers, claims=self._claims)
         if isinstance(sent, bytes):
             made |= {"body": base64.b64encode(sent).decode(), "isBase64Encoded": True}

@@ -10,28 +10,20 @@ import pytest
 
 from carillon.domain.spec.teams import Role
 from tests.unit.api.conftest import BODY, World, new_world
-from tests.unit.api.gateway import Answer, Client, Json, answer_of, event
+from tests.unit.api.gateway import Client, Json, answer_of, event
 from tests.unit.api.test_roles import JOB, signed
 
 WORLD = new_world()
 API = WORLD.api()
 DESCRIPTION: Json = answer_of(API, event("GET", "/openapi.json")).json
-TEAM = {"Carillon-Team": "billing"}
 ORDER = list(Role)
 
 
 def member(world: World, groups: Any, subject: str = "ann", **claims: Any) -> Client:
     """Somebody with these groups, of which every request is for the team billing."""
-    return TeamClient(world, groups, subject, claims)
-
-
-class TeamClient(Client):
-    def __init__(self, world: World, groups: Any, subject: str, claims: Json) -> None:
-        super().__init__(world.api(), f"user/{subject}", groups)
-        self._claims |= claims
-
-    def send(self, *args: Any, headers: dict[str, str] | None = None, **rest: Any) -> Answer:
-        return super().send(*args, headers=TEAM | (headers or {}), **rest)
+    client = Client(world.api(), f"user/{subject}", groups, team="billing")
+    client._claims |= claims
+    return client
 
 
 def operations() -> Iterator[tuple[str, str, str, Json]]:
@@ -104,6 +96,11 @@ def test_a_rehearsal_of_everything_is_a_viewer_s(world: World) -> None:
     # What an operation does not take opens nothing.
     assert viewer.send("POST", "/jobs", body | {"dry_run": True}).status == 403
     assert viewer.send("POST", "/jobs", body, query={"dry_run": "true"}).status == 403
+    # Nor does what it takes elsewhere.
+    assert viewer.send("PUT", path, body | {"dry_run": True}).status == 403
+    off = {"dry_run": "false"}
+    assert viewer.send("PUT", path, body | {"dry_run": True}, query=off).status == 403
+    assert viewer.send("POST", "/apply", manifest, query={"dry_run": "true"}).status == 403
     assert member(world, ["billing:editor"]).get("/jobs").json["items"] == []
 
 
@@ -136,10 +133,40 @@ def test_two_members_see_one_list_and_a_third_person_nothing(world: World) -> No
     assert Client(world.api(), "user/ann", "[billing:editor]").get(path).status == 404
 
 
-@pytest.mark.parametrize("name", ["", "Billing", "a/b", "user/owner-1", "a#b", "x" * 64, "a b"])
+ODD_NAMES = [
+    *("", "Billing", "a/b", "user/owner-1", "a#b", "x" * 64, "a b", "*", ".*", "billing:admin"),
+    *("billing,billing", "billing, other", "[billing]", '["billing"]', "team/billing", "%62illing"),
+    *("billing\n", "billing\0", "-billing", "b\u0456lling", "\uff42illing", "\u0661", "../billing"),
+]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
 def test_a_team_has_a_name(world: World, name: str) -> None:
-    answer = Client(world.api()).send("GET", "/jobs", headers={"Carillon-Team": name})
+    client = Client(world.api(), groups="[billing:admin]")
+    answer = client.send("GET", "/jobs", headers={"Carillon-Team": name})
+    is_taken = name.strip() == "billing"
+    assert (answer.status, is_taken or answer.fields == ["Carillon-Team"]) == (
+        (200, True) if is_taken else (400, True)
+    )
+
+
+def test_several_headers_name_no_team(world: World) -> None:
+    """A gateway joins them by commas; whatever does not is refused all the same."""
+    made = event(
+        "GET", "/jobs", claims={"sub": "ann", "cognito:groups": "[billing:viewer a:admin]"}
+    )
+    made["headers"] = {"Carillon-Team": "billing", "carillon-team": "a"}
+    answer = answer_of(world.api(), made)
     assert (answer.status, answer.fields) == (400, ["Carillon-Team"])
+    made["headers"] = {"CARILLON-TEAM": "billing"}
+    assert answer_of(world.api(), made).status == 200
+
+
+@pytest.mark.parametrize("subject", ["ann\0", "a\nb", "\x7f", "b\xfcrgel", "x" * 256, ""])
+def test_a_subject_is_printable(world: World, subject: str) -> None:
+    client = Client(world.api())
+    client._claims = {"sub": subject}
+    assert client.get("/jobs").status == 401
 
 
 def test_a_deployment_may_have_jobs_of_teams_only(world: World) -> None:

@@ -8,15 +8,49 @@ from carillon.api.jobs.service import JobService
 from carillon.clock import SeededEntropy
 from carillon.domain.canary import CANARY_OWNER
 from carillon.domain.job import Job
+from carillon.domain.run import RunKey, RunKind
 from carillon.domain.spec.names import job_id_of
 from carillon.services.indexer import Indexer
 from carillon.stores.memory import MemoryJobStore
 from carillon.telemetry import create_telemetry
 from tests.unit.api.conftest import BODY, World, without_report
-from tests.unit.api.gateway import OWNER, Answer, Client, Json
+from tests.unit.api.gateway import OWNER, STRANGER, Answer, Client, Json
 from tests.unit.api.test_dead_letters import put_dead
+from tests.unit.api.test_runs import SECOND
 
 Request = Callable[[Client, str], Answer]
+
+OWNERS = {
+    "persons": (OWNER, STRANGER),
+    "teams": ("team/billing", "team/other"),
+    "a team and its member": ("team/billing", OWNER),
+    "a member and the team": (OWNER, "team/billing"),
+}
+
+
+@pytest.fixture(params=OWNERS)
+def owners(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """The owner of the job, and that of the requests about it."""
+    return OWNERS[request.param]
+
+
+def acting_for(world: World, owner: str) -> Client:
+    """Requests for the owner, a team's by one who is an admin of both teams."""
+    kind, _, name = owner.partition("/")
+    groups = "[billing:admin other:admin]"
+    is_team = kind == "team"
+    return Client(world.api(), OWNER if is_team else owner, groups, team=name if is_team else "")
+
+
+@pytest.fixture
+def client(world: World, owners: tuple[str, str]) -> Client:
+    return acting_for(world, owners[0])
+
+
+@pytest.fixture
+def stranger(world: World, owners: tuple[str, str]) -> Client:
+    return acting_for(world, owners[1])
+
 
 ROUTES: dict[str, Request] = {
     "get": lambda client, path: client.get(path),
@@ -71,12 +105,12 @@ def test_another_owner_s_run_cannot_be_told_from_none(
 
 
 def test_lists_hold_only_the_caller_s(
-    client: Client, stranger: Client, world: World, job: Json
+    client: Client, stranger: Client, world: World, job: Json, owners: tuple[str, str]
 ) -> None:
     client.post(f"/jobs/{job['job_id']}/run")
     own = stranger.post("/jobs", BODY | {"name": "theirs", "schedule": "every 1h"}).json
 
-    put_dead(world, job["job_id"])
+    put_dead(world, job["job_id"], key=RunKey(owners[0], job["job_id"], RunKind.SCHEDULED, SECOND))
     client.post("/dead-letters/discard", {"all": True})
 
     assert [found["job_id"] for found in stranger.get("/jobs").json["items"]] == [own["job_id"]]

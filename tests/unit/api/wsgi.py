@@ -16,11 +16,11 @@ StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class Gateway:
-    """Passes every request on as the owner's of `claims`."""
+    """Passes every request on as that of `claims`, which may be changed between two."""
 
     def __init__(self, api: Api, claims: Json) -> None:
         self._api = api
-        self._claims = claims
+        self.claims = claims
 
     def __call__(self, environ: Json, start_response: StartResponse) -> Iterable[bytes]:
         length = int(environ.get("CONTENT_LENGTH") or 0)
@@ -32,7 +32,7 @@ class Gateway:
             body=body.decode("utf-8", "surrogateescape") or None,
             query=_query(environ.get("QUERY_STRING", "")),
             headers=_headers(environ),
-            claims=self._claims,
+            claims=self.claims,
         )
         answer = self._api.answer(made, CONTEXT)
         status = HTTPStatus(answer["statusCode"])

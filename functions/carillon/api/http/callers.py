@@ -13,7 +13,8 @@ from carillon.settings import Settings
 Event = Mapping[str, Any]
 
 MOST_SUBJECT_CHARACTERS = 255
-"""The characters that OpenID Connect allows in a subject; it becomes part of keys of the store."""
+"""The characters that OpenID Connect allows in a subject; it becomes part of keys of the store,
+so none of them is a control character."""
 
 TEAM_HEADER = "Carillon-Team"
 _TEAM_PATH = re.compile(rf"/(?P<root>aws|aws-admin)/(?P<team>{TEAM_NAME})(?P<path>/.*)")
@@ -162,7 +163,7 @@ def _asked_team(event: Event) -> str | None:
     found = [text for name, text in headers.items() if str(name).lower() == TEAM_HEADER.lower()]
     if not found:
         return None
-    team = str(found[0]).strip()
+    team = ",".join(str(text).strip() for text in found)  # as a gateway joins several
     if not re.fullmatch(TEAM_NAME, team):
         message = "must be a team's name: letters a-z, digits and dashes, at most 63"
         errors = [(TEAM_HEADER, message)]
@@ -179,8 +180,12 @@ def _checked_subject(event: Event) -> str:
     subject = subject_of(event)
     if subject is None:
         raise ProblemError(Kind.UNAUTHENTICATED, "the token names no subject")
-    if len(subject) > MOST_SUBJECT_CHARACTERS or not subject.isascii():
-        detail = f"the token's subject is not at most {MOST_SUBJECT_CHARACTERS} ASCII characters"
+    is_plain = subject.isascii() and subject.isprintable()
+    if len(subject) > MOST_SUBJECT_CHARACTERS or not is_plain:
+        detail = (
+            f"the token's subject is not at most {MOST_SUBJECT_CHARACTERS} printable characters "
+            "of ASCII"
+        )
         raise ProblemError(Kind.UNAUTHENTICATED, detail)
     return subject
 

@@ -70,7 +70,7 @@ def with_checked_body(event: Event) -> dict[str, Any]:
     The resolver's own reading takes forms for JSON, the first item of a list for the body, and
     NaN, infinities and lone surrogates for values. Raises ProblemError or PayloadTooLargeError.
     """
-    headers = {str(name).lower(): text for name, text in (event.get("headers") or {}).items()}
+    headers = _joined(event.get("headers") or {})
     data = _body_bytes(event)
     media_type = str(headers.pop("content-type", "")).partition(";")[0].strip().lower()
     if not data:
@@ -82,6 +82,15 @@ def with_checked_body(event: Event) -> dict[str, Any]:
     text = _checked_json(data)
     headers["content-type"] = "application/json"
     return {**event, "headers": headers, "body": text, "isBase64Encoded": False}
+
+
+def _joined(headers: Mapping[str, Any]) -> dict[str, Any]:
+    """The headers by their names in lower case; several of one name as a gateway joins them."""
+    joined: dict[str, Any] = {}
+    for name, text in headers.items():
+        lower = str(name).lower()
+        joined[lower] = f"{joined[lower]},{text}" if lower in joined else text
+    return joined
 
 
 def body_fields(app: APIGatewayHttpResolver) -> list[str]:

@@ -54,6 +54,7 @@ _SWITCHES = {
 }
 """Fields that make of an operation another one, for another role: a rehearsal, or one that touches
 what others manage; with `keep` an apply prunes."""
+_BOOL = TypeAdapter(bool)
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -101,7 +102,7 @@ class Routes:
     def __init__(self, app: APIGatewayHttpResolver, settings: Settings) -> None:
         self.app = app
         self._settings = settings
-        self._operations: dict[str, tuple[Route, Mapping[str, Role]]] = {}
+        self._operations: dict[str, tuple[Route, _Fields]] = {}
         self._methods: defaultdict[str, list[str]] = defaultdict(list)
         self._queries: dict[tuple[str, str], frozenset[str]] = {}
         self._with_body: set[tuple[str, str]] = set()
@@ -112,8 +113,8 @@ class Routes:
         self._methods[template].append(route.method)
         self._remember(route.method, template, call)
         form = _form_of(call)
-        switches = {name: _SWITCHES[name] for name in _fields_of(call) if name in _SWITCHES}
-        self._operations[call.__name__] = route, switches
+        fields = _fields_of(call)
+        self._operations[call.__name__] = route, fields
         always = [kind for kind in _ALWAYS if not route.is_open or kind not in _OF_OWNERS]
         described = {name: _header(text) for name, text in route.headers.items()}
         successes: dict[int, OpenAPIResponse] = {
@@ -129,7 +130,7 @@ class Routes:
             tags=[template.strip("/").partition("/")[0]],
             operation_id=call.__name__,
             status_code=min(route.answers),
-            openapi_extensions=_extensions(route, switches),
+            openapi_extensions=_extensions(route, fields),
         )(call)
 
     def caller(self) -> Caller:
@@ -141,14 +142,17 @@ class Routes:
         found = self._operations.get(operation)
         if found is None or found[0].is_open:
             return  # of the resolver itself, where no route fits
-        route, switches = found
+        route, fields = found
         caller = self.caller()
         if route.role is None:
             return
         event = self.app.current_event
-        given = {**(event.query_string_parameters or {}), **(event.json_body or {})}
-        on = [name for name in switches if _is_on(name, given.get(name))]
-        needed = switches[on[0]] if on else route.role
+        # A switch in a place where the operation has none opens nothing.
+        query, body = event.query_string_parameters or {}, event.json_body or {}
+        given = {name: query.get(name) for name in fields.query}
+        given |= {name: body.get(name) for name in fields.body}
+        on = [name for name in _SWITCHES if name in given and _is_on(name, given[name])]
+        needed = _SWITCHES[on[0]] if on else route.role
         if "dry_run" in on:
             needed = Role.VIEWER
         caller.require(needed, f"with {on[0]}" if on else "")
@@ -234,27 +238,39 @@ def _fits(template: str, path: str) -> bool:
     return re.fullmatch(pattern, path) is not None
 
 
-def _extensions(route: Route, switches: Mapping[str, Role]) -> dict[str, Any]:
+def _extensions(route: Route, fields: "_Fields") -> dict[str, Any]:
     if route.is_open:
         # It requires none of the schemes that hold for all others.
         return {"security": []}
     told: dict[str, Any] = {"x-carillon-role": route.role.value if route.role else "any"}
+    switches = {
+        name: role.value
+        for name, role in _SWITCHES.items()
+        if name in fields.query or name in fields.body
+    }
     if switches:
-        told["x-carillon-role-with"] = {name: role.value for name, role in switches.items()}
+        told["x-carillon-role-with"] = switches
     return told
 
 
-def _fields_of(call: Callable[..., Any]) -> set[str]:
+@dataclass(frozen=True, slots=True)
+class _Fields:
     """The parameters in the query, and the members of the body, that a method takes."""
-    found = set()
+
+    query: frozenset[str]
+    body: frozenset[str]
+
+
+def _fields_of(call: Callable[..., Any]) -> _Fields:
+    query, body = set[str](), set[str]()
     for name, parameter in inspect.signature(call).parameters.items():
         kind, *marks = get_args(parameter.annotation) or (None,)
         if any(isinstance(mark, Query) for mark in marks):
-            found.add(name)
+            query.add(name)
         if any(isinstance(mark, Body) for mark in marks):
             for model in (kind, *get_args(kind)):
-                found |= set(getattr(model, "model_fields", ()))
-    return found
+                body |= set(getattr(model, "model_fields", ()))
+    return _Fields(frozenset(query), frozenset(body))
 
 
 def _is_on(name: str, value: Any) -> bool:
@@ -262,7 +278,7 @@ def _is_on(name: str, value: Any) -> bool:
     if name == "keep":
         return value is not None
     try:
-        return TypeAdapter(bool).validate_python(value)
+        return _BOOL.validate_python(value)
     except ValidationError:
         return False
 

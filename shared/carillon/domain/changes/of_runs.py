@@ -30,12 +30,10 @@ def run_change(
 def operation_change(
     operation: Operation, job: Job | None, action: Action, author: Author, at: datetime
 ) -> Change:
-    """A request about many runs: of a job, or of all that an owner has."""
-    operation_id = operation.operation_id
-    subject, of, name, revision = Subject.OPERATION, operation_id, operation.kind.value, 0
-    if operation.job_id:
-        subject, of, name = Subject.JOB, operation.job_id, ""
-        if job is not None:
-            name, revision = job.spec.name, job.revision
-    ref = operation_id
+    """A request about many runs: of `job`, or else a subject of its own. So it is where the owner
+    has no job of the id that it names: nobody else's job gets a history by it."""
+    ref = operation.operation_id
+    subject, of, name, revision = Subject.OPERATION, ref, operation.kind.value, 0
+    if job is not None:
+        subject, of, name, revision = Subject.JOB, job.job_id, job.spec.name, job.revision
     return Change(operation.owner, subject, of, name, action, revision, at, author, ref=ref)
