@@ -90,8 +90,8 @@ screenshots: setup ## Take the screenshots of docs/console.md anew
 smoke: setup ## Drive the deployed stack STACK=Carillon as the signed-in user; QUICK=1 for 90 s, TARGETS="arn:… arn:…"
 	@.venv/bin/carillon admin smoke $(if $(STACK),--stack $(STACK)) $(if $(QUICK),--quick) $(addprefix --target ,$(TARGETS))
 
-simulate: setup ## Simulate SEEDS=300 worlds from FIRST=0 on, with faults everywhere; SEED=n replays one
-	@$(PY) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),300) --first $(or $(FIRST),0))
+simulate: setup ## Simulate SEEDS=300 worlds from FIRST=0 on, with faults everywhere; SEED=n replays one; CHUNKS=on, off or switch instead of by seed
+	@$(PY) -m tests.simulation $(if $(CHUNKS),--chunks $(CHUNKS)) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),300) --first $(or $(FIRST),0))
 
 simulate-mutants: setup ## See that the simulation finds every planted bug
 	@$(PY) -m tests.simulation.mutants

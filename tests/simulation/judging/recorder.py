@@ -248,7 +248,8 @@ class Recorder:
             # What struck before the call that made the claim is no business of the claim's.
             name = handler_of(task.name)
             self._faults_before_claim[name, args[0].key.run_id] = self._faults.get(name, 0)
-            self._tasks[name] = task
+            if task.name == name:  # and not a part of it, which may have ended when that dies
+                self._tasks[name] = task
         self._run_written(task, "claim", args[0].key)
 
     def _finished(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:

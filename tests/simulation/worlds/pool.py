@@ -2,12 +2,14 @@
 
 import traceback
 from collections.abc import Iterator, Sequence
+from functools import partial
 from multiprocessing import get_context
 from typing import NamedTuple
 
 from carillon.audit.evidence import Violation
 from tests.simulation.worlds.runner import Figures, run
 from tests.simulation.worlds.scenario_file import world_of
+from tests.simulation.worlds.scenario_parts import Chunks
 
 
 class Result(NamedTuple):
@@ -19,9 +21,9 @@ class Result(NamedTuple):
     violations: Sequence[Violation]
 
 
-def simulated(seed: int) -> Result:
+def simulated(seed: int, wanted: Chunks | None = None) -> Result:
     """Run a seed; whatever goes wrong in it is a violation, too."""
-    scenario = world_of(seed)
+    scenario = world_of(seed, wanted)
     try:
         outcome = run(scenario)
     except Exception:
@@ -30,10 +32,11 @@ def simulated(seed: int) -> Result:
     return Result(seed, scenario.profile, outcome.figures, tuple(outcome.violations))
 
 
-def results(seeds: Sequence[int], processes: int) -> Iterator[Result]:
+def results(seeds: Sequence[int], processes: int, wanted: Chunks | None = None) -> Iterator[Result]:
     """One for each seed, in their order however the processes take turns."""
+    simulate = partial(simulated, wanted=wanted)
     if processes <= 1:
-        yield from map(simulated, seeds)
+        yield from map(simulate, seeds)
         return
     with get_context("spawn").Pool(processes) as pool:
-        yield from pool.imap(simulated, seeds, chunksize=10)
+        yield from pool.imap(simulate, seeds, chunksize=10)

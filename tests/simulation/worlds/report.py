@@ -2,6 +2,7 @@
 
 from carillon.audit.evidence import Violation
 from tests.simulation.worlds.runner import Figures, run
+from tests.simulation.worlds.scenario_parts import Chunks
 from tests.simulation.worlds.shrinking import Shrunk
 from tests.simulation.worlds.tracing import told_of
 
@@ -22,19 +23,24 @@ def figures_text(figures: Figures) -> str:
     return "\n".join(f"{name:24}{count}" for name, count in rows)
 
 
-def violation_text(seed: int, violation: Violation) -> str:
+def command(arguments: str, wanted: Chunks | None = None) -> str:
+    """The line that simulates this, with chunks as wanted."""
+    return f"make simulate {arguments}" + (f" CHUNKS={wanted.value}" if wanted else "")
+
+
+def violation_text(seed: int, violation: Violation, wanted: Chunks | None = None) -> str:
     """On one line, with how to see it again."""
-    return f"{violation.invariant} broken by seed {seed} (make simulate SEED={seed}): " + (
-        violation.text.strip().replace("\n", "\n    ")
-    )
+    text = violation.text.strip().replace("\n", "\n    ")
+    again = command(f"SEED={seed}", wanted)
+    return f"{violation.invariant} broken by seed {seed} ({again}): {text}"
 
 
-def shrunk_text(shrunk: Shrunk) -> str:
+def shrunk_text(shrunk: Shrunk, wanted: Chunks | None = None) -> str:
     """The least that breaks the promise, and what of its trace concerns that."""
     scenario, lines = shrunk.scenario, list[str]()
     run(scenario, only=frozenset(shrunk.strikes), trace=lines.append)
     parts = [
-        violation_text(scenario.seed, shrunk.violation),
+        violation_text(scenario.seed, shrunk.violation, wanted),
         f"  shrunk by {shrunk.reruns} runs: {scenario.minutes} minutes, {scenario.options}",
         *(f"  job {job.name}: {job.body}" for job in scenario.jobs),
         *(f"  request {each.name} after {each.after_us / 1e6:.6f} s {each.body}"

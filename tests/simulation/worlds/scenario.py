@@ -10,7 +10,14 @@ from carillon.simulation.faults import Draws, Faults
 from tests.simulation.worlds.scenario_faults import faults_of, with_faults_of_shares
 from tests.simulation.worlds.scenario_jobs import jobs_of
 from tests.simulation.worlds.scenario_notifications import NotificationPlan, notifications_of
-from tests.simulation.worlds.scenario_parts import JobPlan, Request, is_chunked, renamed_name
+from tests.simulation.worlds.scenario_parts import (
+    ChunkPlan,
+    Chunks,
+    JobPlan,
+    Request,
+    chunk_plan,
+    renamed_name,
+)
 from tests.simulation.worlds.scenario_requests import calendar_body, requests_of, spreads_of
 
 _OTHER_WORKER = "the other worker"
@@ -111,19 +118,20 @@ def _name_of(what: str, number: int) -> str:
     return f"{what} {number}"
 
 
-def scenario_of(seed: int) -> Scenario:
-    """The scenario of a seed."""
+def scenario_of(seed: int, wanted: Chunks | None = None) -> Scenario:
+    """The scenario of a seed; with chunks as `wanted`, or as they are drawn."""
+    chunks = chunk_plan(seed, wanted)
     draws = Draws(seed, "scenario")
     base, at = _START[draws.below(len(_START))], Draws(seed, "start")
     start = base - timedelta(seconds=at.below(600) + 30)
     minutes = 8 + draws.below(10) if draws.fraction() < 0.7 else 18 + draws.below(13)
-    if is_chunked(seed):
+    if chunks.is_for_chunks:
         minutes += 10  # until chunks begin
     profile, faults = faults_of(seed)
-    options = _options(seed)
+    options = _options(seed, chunks)
     if options.tick_workers > 1 and profile != "calm":
         faults = with_faults_of_shares(seed, faults)
-    jobs = jobs_of(seed, start, minutes)
+    jobs = jobs_of(seed, start, minutes, is_for_chunks=chunks.is_for_chunks)
     requests = requests_of(seed, start, minutes, jobs)
     spreads = spreads_of(seed, start, minutes, jobs, options.segments)
     return Scenario(
@@ -141,16 +149,13 @@ def scenario_of(seed: int) -> Scenario:
         other_look_ahead_minutes=Draws(seed, "other worker").choice((0, 0, 0, 0, 0, 0, 1, 2, 5)),
         calendar=calendar_body(Draws(seed, "calendar"), start),
         notifications=notifications_of(seed, jobs),
-        switched_at=_switched_at(seed, start, minutes),
+        switched_at=_switched_at(seed, start, minutes) if chunks.switches else None,
     )
 
 
-def _switched_at(seed: int, start: datetime, minutes: int) -> datetime | None:
-    """In a third of the worlds with chunks: the instant of a deployment that has none, at first or
-    from then on."""
+def _switched_at(seed: int, start: datetime, minutes: int) -> datetime:
     draws = Draws(seed, "switch")
-    if not is_chunked(seed) or draws.fraction() >= 0.33:
-        return None
+    draws.fraction()  # whether there is one at all
     return start + timedelta(seconds=600 + draws.below(minutes * 60 - 600))
 
 
@@ -169,7 +174,7 @@ _START = (
 )
 
 
-def _options(seed: int) -> Options:
+def _options(seed: int, chunks: ChunkPlan) -> Options:
     draws = Draws(seed, "options")
     options = Options(
         segments=draws.choice((1, 1, 2, 3)),
@@ -180,7 +185,7 @@ def _options(seed: int) -> Options:
         owner_starts_per_minute=draws.choice((0, 0, 0, 0, 0, 0, 0, 30)),
         longest_delay_seconds=draws.choice((900, 900, 120, 60)),
         owner_concurrent_runs=draws.choice((0, 0, 0, 0, 0, 0, 3, 5)),
-        chunks=is_chunked(seed) and Draws(seed, "chunks first").fraction() < 0.75,
+        chunks=chunks.begins_with,
     )
     return _with_shares(options, Draws(seed, "shares"))
 

@@ -5,9 +5,10 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from tests.simulation.worlds.scenario import Scenario, scenario_of
+from tests.simulation.worlds.scenario_parts import Chunks
 
 FOUND = Path(__file__).parent / "found"
-"""The worlds that broke a promise once, each under its seed."""
+"""The worlds that broke a promise once, each under its seed, and what was wanted besides."""
 
 _SCENARIO = TypeAdapter(Scenario)
 
@@ -22,7 +23,8 @@ def load(text: str) -> Scenario:
     return _SCENARIO.validate_json(text)
 
 
-def world_of(seed: int) -> Scenario:
-    """The world kept under this seed, else the one that is drawn from it."""
-    path = FOUND / f"{seed}.json"
-    return load(path.read_text()) if path.exists() else scenario_of(seed)
+def world_of(seed: int, wanted: Chunks | None = None) -> Scenario:
+    """The world kept under this seed, else the one that is drawn from it; with chunks as `wanted`
+    it is another one."""
+    path = FOUND / f"{seed}{f'-{wanted.value}' if wanted else ''}.json"
+    return load(path.read_text()) if path.exists() else scenario_of(seed, wanted)

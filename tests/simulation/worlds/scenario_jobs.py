@@ -11,7 +11,7 @@ from carillon.domain.events import JOB_EVENTS
 from carillon.schedules import format_duration
 from carillon.schedules.base import EPOCH
 from carillon.simulation.faults import Draws
-from tests.simulation.worlds.scenario_parts import CALENDAR, OWNERS, JobPlan, is_chunked
+from tests.simulation.worlds.scenario_parts import CALENDAR, OWNERS, JobPlan
 
 _FIRES = 60
 """About so many occurrences in the minutes of chaos a job has at most."""
@@ -20,15 +20,18 @@ Draw = Callable[[Draws, datetime, int], dict[str, Any]]
 """Members of a job's body that say when it fires: by dice, start, and minutes of chaos."""
 
 
-def jobs_of(seed: int, start: datetime, minutes: int) -> tuple[JobPlan, ...]:
-    """One to five jobs, in half of the seeds of several owners."""
-    count = Draws(seed, "jobs").choice((1, 2, 2, 3, 3, 4, 5)) + (2 if is_chunked(seed) else 0)
+def jobs_of(
+    seed: int, start: datetime, minutes: int, *, is_for_chunks: bool
+) -> tuple[JobPlan, ...]:
+    """One to five jobs, in half of the seeds of several owners; for chunks two more, and many of
+    them plain."""
+    count = Draws(seed, "jobs").choice((1, 2, 2, 3, 3, 4, 5)) + (2 if is_for_chunks else 0)
     shared = _shared(Draws(seed, "keys"))
     owners = OWNERS[: Draws(seed, "owners").choice((1, 1, 2, 3))]
     jobs = (_job(Draws(seed, "job", n), n, start, minutes, shared) for n in range(count))
     jobs = (_reporting(Draws(seed, "reports", n), job) for n, job in enumerate(jobs))
     jobs = (_keeping(Draws(seed, "results", n), job) for n, job in enumerate(jobs))
-    if is_chunked(seed):
+    if is_for_chunks:
         jobs = (_plain(Draws(seed, "plain", n), job) for n, job in enumerate(jobs))
     owned = tuple(
         replace(job, owner=Draws(seed, "owner", n).choice(owners)) for n, job in enumerate(jobs)

@@ -1,6 +1,7 @@
 """What a scenario is made of: jobs and requests."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from carillon.domain.spec.names import job_id_of
 from carillon.simulation.faults import Draws
@@ -28,9 +29,37 @@ class JobPlan:
         return job_id_of(self.owner, self.name)
 
 
-def is_chunked(seed: int) -> bool:
-    """True if the deployment of a seed's world sends chunks: every other does."""
-    return Draws(seed, "chunks").fraction() < 0.5
+class Chunks(StrEnum):
+    """Whether a world's deployment sends chunks: always, never, or from, or up to, a deployment in
+    the middle."""
+
+    ON = "on"
+    OFF = "off"
+    SWITCH = "switch"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPlan:
+    """`is_for_chunks`: the world has jobs for them, and lasts until they begin; the deployment
+    `begins_with` them, and the one that follows, if it `switches`, does what that did not."""
+
+    is_for_chunks: bool
+    begins_with: bool
+    switches: bool
+
+
+def chunk_plan(seed: int, wanted: Chunks | None = None) -> ChunkPlan:
+    """Unless it is said: half of the seeds are for chunks; of these three in four begin with them,
+    and a third switches."""
+    begins = Draws(seed, "chunks first").fraction() < 0.75
+    if wanted is not None:
+        is_switch = wanted is Chunks.SWITCH
+        is_on = wanted is Chunks.ON
+        return ChunkPlan(wanted is not Chunks.OFF, is_on or (is_switch and begins), is_switch)
+    if Draws(seed, "chunks").fraction() >= 0.5:
+        return chunk_plan(seed, Chunks.OFF)
+    switches = Draws(seed, "switch").fraction() < 0.33
+    return ChunkPlan(is_for_chunks=True, begins_with=begins, switches=switches)
 
 
 def renamed_name(name: str) -> str:

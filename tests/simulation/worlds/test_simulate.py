@@ -10,10 +10,12 @@ import pytest
 from carillon.domain.run import Run
 from carillon.simulation.faults import Fault
 from carillon.stores.memory.runs import MemoryRunStore
+from tests.simulation.__main__ import main
 from tests.simulation.worlds.pool import results, simulated
 from tests.simulation.worlds.runner import run
 from tests.simulation.worlds.scenario import scenario_of
 from tests.simulation.worlds.scenario_faults import OF_SHARES
+from tests.simulation.worlds.scenario_parts import Chunks
 from tests.simulation.worlds.shrinking import shrink
 
 _REPLAYED = (3, 10, 39)
@@ -53,6 +55,31 @@ def test_a_fourth_of_the_seeds_have_ticks_that_share_their_minutes_and_each_faul
     for fault in OF_SHARES:
         assert 10 < sum(each.faults.of(fault) > 0 for each in shared) < len(shared)
         assert not any(each.faults.of(fault) for each in scenarios if each not in shared)
+
+
+def test_chunks_are_mixed_by_seed_unless_it_is_said_which() -> None:
+    drawn = [scenario_of(seed) for seed in range(200)]
+    assert 20 < sum(each.switched_at is not None for each in drawn) < 60
+    assert 40 < sum(each.options.chunks for each in drawn) < 100
+    for seed in range(40):
+        on, off, switch = (scenario_of(seed, each) for each in Chunks)
+        assert (on.options.chunks, on.switched_at) == (True, None)
+        assert (off.options.chunks, off.switched_at) == (False, None)
+        assert switch.switched_at is not None
+        assert switch.start < switch.switched_at < switch.calm_at
+        assert drawn[seed] in (on, off, switch) or not drawn[seed].options.chunks
+    assert {scenario_of(seed, Chunks.SWITCH).options.chunks for seed in range(40)} == {True, False}
+
+
+@pytest.mark.parametrize("wanted", Chunks)
+def test_a_world_has_the_chunks_that_are_wanted_and_says_how_to_see_it_again(
+    wanted: Chunks, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--seeds", "2", "--first", "2", "--jobs", "1", "--chunks", wanted.value]) == 0
+    told = capsys.readouterr().out
+    assert f"make simulate SEEDS=2 FIRST=2 CHUNKS={wanted.value}" in told
+    assert main(["--seed", "2", "--chunks", wanted.value]) == 0
+    assert ("chunks.claim(" in capsys.readouterr().out) == (wanted is not Chunks.OFF)
 
 
 def test_what_is_left_out_changes_nothing_of_the_rest() -> None:
