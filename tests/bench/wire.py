@@ -31,6 +31,7 @@ from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel.entry import Entry, entries_of, minute_of
 from carillon.executor.batch import BATCH_SIZE
 from carillon.executor.targets import Success
+from carillon.garbage import spare_what_is_loaded
 from carillon.local.emulator import Emulator
 from carillon.schedules import SlotKind
 from carillon.services.indexer import Indexer
@@ -56,6 +57,8 @@ OWNER = "bench"
 _GENERATION_ID = "01KAN000000000000000000000"
 _DUE = datetime(2030, 1, 1, 12, 17, tzinfo=UTC)
 _TIMEOUT_SECONDS = 52
+
+_DEPLOYMENTS = count()
 
 _T = TypeVar("_T")
 
@@ -96,8 +99,8 @@ HEAD = (
 class Deployment:
     """Tables and queues of their own, the stores on them, and the requests that these make."""
 
-    def __init__(self, name: str, clock: Clock) -> None:
-        self.settings = create_deployment(name)
+    def __init__(self, clock: Clock) -> None:
+        self.settings = create_deployment(f"bench-{next(_DEPLOYMENTS)}")
         self.stores = open_stores(self.settings, clock)
         self._requests: list[Request] = []
         self.record(self.stores)
@@ -157,8 +160,7 @@ def dispatched(
 ) -> Cost:
     """A tick that finds so many due in one minute, for which its clock stands still."""
     clock = ManualClock(_DUE - timedelta(minutes=1))
-    tables = f"{'chunks' if chunked else 'alone'}-{segments}"
-    ours, twin = [Deployment(f"{tables}-{side}", clock) for side in ("ours", "twin")]
+    ours, twin = Deployment(clock), Deployment(clock)
     entries = [_entry(number, segments) for number in range(occurrences)]
     for deployment in (ours, twin) if beside else (ours,):
         deployment.stores.wheel.put_entries(entries)
@@ -166,6 +168,7 @@ def dispatched(
 
     _tick(ours.stores, clock, segments, chunked)  # makes control items and connections
     before = ours.taken()
+    spare_what_is_loaded()  # as the handler does; the executor's is loaded for its rows
     clock.set(_DUE)
     began, began_cpu = time.perf_counter(), time.process_time()
     _tick(ours.stores, clock, segments, chunked)
@@ -211,7 +214,7 @@ def _tick(stores: Stores, clock: Clock, segments: int, chunked: bool) -> list[Se
 def runs(name: str, goal_us: int | None, *, chunked: bool) -> Cost:
     """The executor's handler with batches of first attempts, whose target ends at once."""
     clock = SystemClock()
-    ours, twin = [Deployment(f"runs-{chunked}-{side}", clock) for side in ("ours", "twin")]
+    ours, twin = Deployment(clock), Deployment(clock)
     jobs = [_job(number, "* * * * *", 0) for number in range(RUNS + WARMING)]
     for job, deployment in product(jobs, (ours, twin)):
         assert deployment.stores.jobs.create(job)
@@ -333,3 +336,6 @@ def costs() -> Iterator[Cost]:
         yield executed(f"run, {CHUNKS_BATCH} chunks of {MEAN_SIZE}", RUN_GOAL, chunked=True)
         herd = f"dispatch {HERD:,}, {HERD_SEGMENTS} segments"
         yield dispatched(herd, HERD, HERD_SEGMENTS, None, beside=False)
+        yield dispatched(
+            "the same in chunks", HERD, HERD_SEGMENTS, DISPATCH_GOAL, beside=False, chunked=True
+        )

@@ -6,6 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from carillon.api.app import Api
 from carillon.clock import SystemClock, SystemEntropy
+from carillon.garbage import spare_what_is_loaded
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores, open_task_logs, read_parameters
 from carillon.telemetry import create_telemetry
@@ -27,6 +28,7 @@ def create_api() -> Api:
 
 
 api = create_api()
+spare_what_is_loaded()
 
 
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:

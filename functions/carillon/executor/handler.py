@@ -20,6 +20,7 @@ from carillon.executor.router import Router
 from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Targets
 from carillon.executor.tracing import create_tracer
+from carillon.garbage import spare_what_is_loaded
 from carillon.services.activity import Activity, ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
@@ -145,3 +146,4 @@ def _ends_at(context: LambdaContext) -> datetime:
 
 
 targets.prepare(2)  # the pool grows with need: a child costs 8 MB and 70 ms of CPU
+spare_what_is_loaded()

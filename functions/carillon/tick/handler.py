@@ -19,6 +19,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from carillon.clock import SideBySideThreads, SystemClock, SystemEntropy
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import StoreUnavailableError, reason_of
+from carillon.garbage import spare_what_is_loaded
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
@@ -74,6 +75,7 @@ ports = TickPorts(
 )
 canary = CanaryKeeper(stores.jobs, ports.indexer, clock, entropy, settings.segments)
 invoker = Invoker(_CALLS)
+spare_what_is_loaded()
 
 
 def handler(event: Any, context: LambdaContext) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pynamodb.connection import Connection
 from carillon.clock import Clock, Entropy, SystemEntropy
 from carillon.errors import ConfigurationError
 from carillon.settings import Settings
+from carillon.stores.dynamo import answers
 from carillon.stores.dynamo.activity import DynamoActivityStore
 from carillon.stores.dynamo.changes import DynamoChangeStore
 from carillon.stores.dynamo.chunks import DynamoChunkStore
@@ -125,7 +126,7 @@ def open_connection() -> Connection:
         retry_configuration={"mode": "standard", "total_max_attempts": TOTAL_ATTEMPTS},
     )
     connection.session.set_default_client_config(Config(user_agent=USER_AGENT))
-    _ = connection.client
+    answers.register(connection.client.meta.events)
     return connection
 
 
