@@ -13,6 +13,7 @@ from threading import Lock
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import Metrics, MetricUnit
 
+from carillon.domain.spec.owners import Author
 from carillon.domain.tracing import trace_id
 
 
@@ -109,7 +110,8 @@ class Telemetry:
         self._lock = Lock()
 
     def record(self, action: Action, level: int = logging.INFO, **details: object) -> None:
-        """Log that `action` happened; `details` become members of the record.
+        """Log that `action` happened; `details` become members of the record, an Author in `by` two
+        of them: who it was, and `via`, the way.
 
         They must not have the names of a LogRecord's own (`name`, `message`, `args`, ...).
         `level` is INFO, WARNING or ERROR.
@@ -126,7 +128,9 @@ class Telemetry:
     def _members(self, action: Action, details: dict[str, object]) -> dict[str, object]:
         run_id = details.get("run_id") if self._traced else None
         trace = {"trace_id": trace_id(run_id)} if isinstance(run_id, str) else {}
-        return {"action": action.value, **details, **trace}
+        by = details.get("by")
+        who = {"by": by.who, "via": by.via.value} if isinstance(by, Author) else {}
+        return {"action": action.value, **details, **who, **trace}
 
     def measure(self, metric: Metric, value: float = 1) -> None:
         """Add a value to a metric: seconds for those in SECONDS, else a count."""

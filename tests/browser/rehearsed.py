@@ -29,7 +29,7 @@ from carillon.simulation.loop import Loop
 from carillon.simulation.services import settings_of
 from carillon.simulation.targets import Behaviour, SimulatedTargets
 from carillon.stores.ports import Stores
-from carillon.stores.recording import RecordedJobs
+from carillon.stores.recording import ChangeEvents, RecordedJobs
 from carillon.stores.task_logs import Lines
 from carillon.telemetry import Action, Telemetry
 from tests.unit.api.gateway import OWNER, answer_of, event
@@ -123,7 +123,7 @@ class Rehearsed:
         stores = self._deployment.stores
         truth: dict[str, Any] = {"queue": self._deployment.lanes, "skew_seconds": lambda: None}
         ports = {name: truth[name] if name in truth else getattr(stores, name) for name in NAMES}
-        ports["jobs"] = RecordedJobs(ports["jobs"], ports["changes"])
+        ports["jobs"] = RecordedJobs(ports["jobs"], ports["changes"], ChangeEvents(ports["events"]))
         service = f"rehearsed-{id(clock)}"
         telemetry = Telemetry(
             Logger(service=service, stream=StringIO()), Metrics(namespace="C", service=service)

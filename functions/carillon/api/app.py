@@ -61,7 +61,7 @@ from carillon.services.redrive import Redriver
 from carillon.services.summing import Summing
 from carillon.settings import Settings
 from carillon.stores.ports import Stores
-from carillon.stores.recording import Acts
+from carillon.stores.recording import Acts, ChangeEvents
 from carillon.stores.task_logs import MemoryTaskLogs, TaskLogs
 from carillon.telemetry import Telemetry
 
@@ -142,7 +142,8 @@ class Api:
         calendars, records, indexer = stores.calendars, stores.idempotency_records, self._indexer
         runs, queue = stores.runs, stores.queue
         service = RunService(jobs, runs, history, queue, clock, entropy, settings, records)
-        acts = Acts(stores.jobs, stores.changes, clock)
+        told = ChangeEvents(stores.events, telemetry.events_lost)
+        acts = Acts(stores.jobs, stores.changes, told, clock)
         RunRoutes(routes, service, acts, telemetry)
         LogRoutes(routes, LogService(history, self._task_logs, clock))
         feed = Activity(stores.activity)

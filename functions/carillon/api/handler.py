@@ -16,13 +16,14 @@ def create_api() -> Api:
     """The API on the stores that the environment names."""
     settings = Settings.from_environment(read_parameters=read_parameters)
     clock = SystemClock()
-    stores = open_stores(settings, clock)
+    telemetry = create_telemetry("api", traced=bool(settings.tracing))
+    stores = open_stores(settings, clock, lost=telemetry.events_lost)
     return Api(
         stores=stores,
         clock=clock,
         entropy=SystemEntropy(),
         settings=settings,
-        telemetry=create_telemetry("api", traced=bool(settings.tracing)),
+        telemetry=telemetry,
         task_logs=open_task_logs(settings),
     )
 

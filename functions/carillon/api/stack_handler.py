@@ -31,7 +31,7 @@ ANSWER_SECONDS = 10
 settings = Settings.from_environment(read_parameters=read_parameters)
 telemetry = create_telemetry("stack")
 clock = SystemClock()
-stores = open_stores(settings, clock)
+stores = open_stores(settings, clock, lost=telemetry.events_lost)
 jobs = JobService(
     stores.jobs,
     stores.calendars,
@@ -63,9 +63,9 @@ def _handle(event: Mapping[str, Any], context: LambdaContext) -> None:
     properties = event["ResourceProperties"]
     left = timedelta(milliseconds=context.get_remaining_time_in_millis())
     ends_at = clock.now() + left - ANSWER_RESERVE
-    service = StackService(applying, clock, ends_at, teller(telemetry))
     stack_id = event["StackId"]
     author = Author(AuthorKind.MACHINE, stack_id, stack_id.split("/")[1], Via.STACK)
+    service = StackService(applying, clock, ends_at, teller(telemetry, author))
     owner, manager = team_owner(properties["Team"]), properties["Manager"]
     if event["RequestType"] == "Delete":
         if properties["TablesGo"] == "true":

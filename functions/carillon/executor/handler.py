@@ -33,7 +33,7 @@ MOST_CALLS = 128
 settings = Settings.from_environment(read_parameters=read_parameters)
 telemetry = create_telemetry("executor", traced=bool(settings.tracing))
 clock = SystemClock()
-stores = open_stores(settings, clock)
+stores = open_stores(settings, clock, lost=telemetry.events_lost)
 targets = Targets(settings, clock)
 batches = BatchRunner()
 entropy = SystemEntropy()

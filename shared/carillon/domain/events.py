@@ -27,6 +27,8 @@ class EventType(StrEnum):
     RUN_MISSED = "run.missed"
     """No success was recorded within the job's `expect_within` after a fire time."""
     JOB_COMPLETED = "job.completed"
+    JOB_CHANGED = "job.changed"
+    """What was done to it, or to its runs by hand, and by whom."""
     JOB_PAUSED = "job.paused"
     JOB_SLOWED = "job.slowed"
     """It is served in lane slow from now on."""

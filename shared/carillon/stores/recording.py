@@ -5,7 +5,7 @@ first puts, if absent, that of the revision that it replaces, and who reads a jo
 missing one, too: so a process that dies between the two loses nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -16,6 +16,8 @@ from carillon.domain.changes.change import Action, Change
 from carillon.domain.changes.of_jobs import job_change
 from carillon.domain.changes.of_rows import OwnedRow, row_change, row_deletion
 from carillon.domain.changes.of_runs import operation_change, run_change
+from carillon.domain.events import EventType
+from carillon.domain.execution.callbacks import change_event
 from carillon.domain.job import Job, Successor
 from carillon.domain.operation import Operation
 from carillon.domain.run import RunKey
@@ -25,9 +27,23 @@ from carillon.domain.spec.owners import Author, is_system
 from carillon.errors import UnreadableRowError
 from carillon.stores.choices import JobFilter, Tally
 from carillon.stores.pages import Page
-from carillon.stores.ports import ChangeStore, JobStore, VersionedRows
+from carillon.stores.ports import ChangeStore, EventSink, JobStore, VersionedRows
 
 Owned = TypeVar("Owned", bound=OwnedRow)
+
+
+class ChangeEvents:
+    """Puts `job.changed` on the bus for the jobs that have chosen it, or had before the change;
+    `lost` hears how many the bus has not taken. Raises nothing: a change stands all the same."""
+
+    def __init__(self, events: EventSink, lost: Callable[[int], None] = lambda count: None) -> None:
+        self._events = events
+        self._lost = lost
+
+    def tell(self, job: Job, change: Change, before: Job | None = None) -> None:
+        chosen = {*job.spec.events, *(before.spec.events if before is not None else ())}
+        if EventType.JOB_CHANGED in chosen:
+            self._lost(self._events.emit([change_event(job, change)]))
 
 
 class RecordedJobs:
@@ -37,15 +53,16 @@ class RecordedJobs:
     jobs: only Carillon writes those, by ticks, which may not write where changes are.
     """
 
-    def __init__(self, jobs: JobStore, changes: ChangeStore) -> None:
+    def __init__(self, jobs: JobStore, changes: ChangeStore, events: ChangeEvents) -> None:
         self._jobs = jobs
         self._changes = changes
+        self._events = events
 
     def create(self, job: Job) -> bool:
         if is_system(job.owner):
             return self._jobs.create(job)
         made = replace(job, last_change=job_change(None, job))
-        return self._settled(made, self._jobs.create(made))
+        return self._settled(made, None, self._jobs.create(made))
 
     def replace(self, job: Job, revision: int) -> bool:
         if job.revision == revision or is_system(job.owner):
@@ -55,11 +72,12 @@ class RecordedJobs:
             return before == job  # lost, or applied by a call whose answer was
         complete(self._changes, before)
         made = replace(job, last_change=job_change(before, job))
-        return self._settled(made, self._jobs.replace(made, revision))
+        return self._settled(made, before, self._jobs.replace(made, revision))
 
-    def _settled(self, job: Job, won: bool) -> bool:
-        if won:
+    def _settled(self, job: Job, before: Job | None, won: bool) -> bool:
+        if won and job.last_change is not None:
             complete(self._changes, job)
+            self._events.tell(job, job.last_change, before)
         return won
 
     def get(self, owner: str, job_id: str) -> Job | None:
@@ -120,18 +138,26 @@ class Acts:
     """Requests about runs, noted when they are done and before they are answered. A process that
     dies between has answered nobody: who repeats the request has it noted."""
 
-    def __init__(self, jobs: JobStore, changes: ChangeStore, clock: Clock) -> None:
+    def __init__(
+        self, jobs: JobStore, changes: ChangeStore, events: ChangeEvents, clock: Clock
+    ) -> None:
         self._jobs = jobs
         self._changes = changes
+        self._events = events
         self._clock = clock
 
     def of_run(self, key: RunKey, action: Action, author: Author, note: str = "") -> None:
         job, now = self._job(key.owner, key.job_id), self._clock.now()
-        self._changes.put(run_change(key, job, action, author, now, note))
+        self._put(job, run_change(key, job, action, author, now, note))
 
     def of_operation(self, operation: Operation, action: Action, author: Author) -> None:
         job, now = self._job(operation.owner, operation.job_id), self._clock.now()
-        self._changes.put(operation_change(operation, job, action, author, now))
+        self._put(job, operation_change(operation, job, action, author, now))
+
+    def _put(self, job: Job | None, change: Change) -> None:
+        self._changes.put(change)
+        if job is not None:
+            self._events.tell(job, change)
 
     def _job(self, owner: str, job_id: str) -> Job | None:
         """The job as far as its name goes: a row that cannot be read has none."""

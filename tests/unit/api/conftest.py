@@ -41,7 +41,7 @@ from carillon.stores.ports import (
     WINDOWS,
     Stores,
 )
-from carillon.stores.recording import RecordedJobs
+from carillon.stores.recording import ChangeEvents, RecordedJobs
 from carillon.telemetry import Telemetry
 from tests.unit.api.gateway import STRANGER, USUAL_NAMES, Client, Json
 
@@ -98,7 +98,7 @@ class World:
             Logger(service=service, stream=self.log), Metrics(namespace="Carillon", service=service)
         )
         parts: Json = {
-            "jobs": RecordedJobs(self.jobs, self.changes),
+            "jobs": RecordedJobs(self.jobs, self.changes, ChangeEvents(self.events)),
             "calendars": self.calendars,
             "wheel": self.wheel,
             "runs": self.runs,

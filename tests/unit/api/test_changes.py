@@ -1,15 +1,18 @@
 """GET /changes and /jobs/{job_id}/changes."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from carillon.domain.events import Event, EventType
 from carillon.domain.run import RunKey, RunKind
 from carillon.domain.spec.names import job_id_of
-from carillon.stores.memory import MemoryChangeStore
-from carillon.stores.recording import RecordedJobs
+from carillon.stores.memory import MemoryChangeStore, MemoryEvents
+from carillon.stores.recording import ChangeEvents, RecordedJobs
 from tests.unit.api.conftest import BODY, NOW, World, create
 from tests.unit.api.gateway import OWNER, Answer, Client, Json
 from tests.unit.api.test_dead_letters import put_dead
@@ -26,6 +29,26 @@ def changes_of(client: Client, job_id: str, **query: str) -> list[Json]:
     assert answer.status == 200, answer.text
     items: list[Json] = answer.json["items"]
     return items
+
+
+@pytest.fixture(autouse=True)
+def bus(world: World) -> None:
+    """A deployment with an event bus."""
+    world.settings = replace(world.settings, event_bus="bus")
+
+
+def logged_by(world: World) -> list[tuple[str, str]]:
+    """Who did it and by which way, of every line of the log, with the actions told once."""
+    lines = [json.loads(line) for line in world.log.getvalue().splitlines()]
+    return [(line["by"]["name"], line["via"]) for line in lines]
+
+
+def event_of(world: World) -> Json:
+    """The data of the last event, which is the only one of its change."""
+    told = [each for each in world.events.emitted if each.type is EventType.JOB_CHANGED]
+    assert len({each.event_id for each in told}) == len(told)
+    assert told[-1].as_cloud_event()["type"] == "carillon.job.changed"
+    return told[-1].data
 
 
 Act = Callable[[Client, str], Answer]
@@ -136,8 +159,8 @@ def backfill(client: Client, job_id: str) -> str:
 @pytest.mark.parametrize("operation", ACTS)
 def test_every_request_about_runs_names_its_actor(world: World, operation: str) -> None:
     act, action = ACTS[operation]
-    bob = as_(world, username="bob")
-    job_id = create(bob)["job_id"]
+    ann, bob = as_(world, username="ann"), as_(world, username="bob")
+    job_id = create(ann, events=["job.changed"])["job_id"]
     put_dead(world, job_id, DEAD_AT)
     world.clock.advance(1)
 
@@ -150,6 +173,12 @@ def test_every_request_about_runs_names_its_actor(world: World, operation: str) 
     answered = answer.json if answer.status != 204 else {"run_id": dead_id(job_id)}
     assert newest["ref"] == answered.get("run_id", answered.get("operation_id"))
     assert newest["note"] == ("again" if operation == "run_job" else None)
+    assert logged_by(world)[-1] == ("bob", "api")
+    told = event_of(world)
+    assert {member: told[member] for member in told.keys() & newest.keys()} == {
+        member: newest[member] for member in told.keys() & newest.keys()
+    }
+    assert told.keys() >= {"action", "revision", "by", "via", "changed", "note", "source", "ref"}
 
 
 def test_an_operation_on_all_dead_letters_is_its_own_subject(world: World) -> None:
@@ -176,7 +205,7 @@ def test_no_operation_is_forgotten(world: World) -> None:
 def test_every_mutation_names_its_actor(world: World, operation: str) -> None:
     act, action, via = MUTATIONS[operation]
     ann, bob = as_(world, username="ann"), as_(world, username="bob")
-    job_id = create(ann, tags={"team": "a"})["job_id"]
+    job_id = create(ann, tags={"team": "a"}, events=["job.changed"])["job_id"]
     if action == "resume":
         ann.post(f"/jobs/{job_id}/pause")
     world.clock.advance(1)
@@ -192,6 +221,16 @@ def test_every_mutation_names_its_actor(world: World, operation: str) -> None:
     assert ann.get("/changes").json["items"][0] == newest
     assert ann.get("/changes", job=changed_id).json["items"] == [newest, *earlier]
     assert newest["at"] == "2026-03-01T12:00:01.250Z"
+    assert logged_by(world)[-1] == ("bob", via)
+    if action != "create":  # the new job has chosen no events
+        told = event_of(world)
+        assert (told["job_id"], told["action"], told["by"]["name"], told["via"]) == (
+            job_id,
+            action,
+            "bob",
+            via,
+        )
+        assert (told["revision"], told["changed"]) == (newest["revision"], newest["changed"])
 
 
 @pytest.mark.parametrize("operation", ROWS)
@@ -204,6 +243,7 @@ def test_every_change_of_a_calendar_or_notification_names_its_actor(
     assert first.status == 201, first.text
     world.clock.advance(1)
     assert act(bob, "a").status in (200, 204)
+    assert logged_by(world) == [("ann", "api"), ("bob", "api")]
 
     items = ann.get("/changes", **{subject: "a"}).json["items"]
     assert [(each["action"], each["by"]["name"]) for each in items] == list(
@@ -215,6 +255,28 @@ def test_every_change_of_a_calendar_or_notification_names_its_actor(
         "put_calendar": ["weekdays"],
         "put_notification": ["jobs"],
     }.get(operation, [])
+
+
+def test_a_job_that_chooses_no_event_of_changes_has_none(client: Client, world: World) -> None:
+    job_id = create(client, events=["run.dead"])["job_id"]
+    assert client.post(f"/jobs/{job_id}/pause").status == 200
+    assert client.post(f"/jobs/{job_id}/run").status == 202
+    assert world.events.emitted == []
+
+
+def test_an_event_that_the_bus_does_not_take_is_counted(world: World) -> None:
+    class Full(MemoryEvents):
+        def emit(self, events: Sequence[Event]) -> int:
+            return len(events)
+
+    counted = list[int]()
+    told = ChangeEvents(Full(), counted.append)
+    jobs = RecordedJobs(world.jobs, world.changes, told)
+    client = Client(world.api(jobs=jobs, events=Full()))
+    job_id = create(client, events=["job.changed"])["job_id"]
+    assert counted == [1]
+    client.post(f"/jobs/{job_id}/run")
+    assert '"events.lost"' in world.log.getvalue()
 
 
 def test_an_apply_names_the_one_who_changes_a_calendar(world: World) -> None:
@@ -277,7 +339,7 @@ def test_persons_machines_and_carillon_itself_are_told_apart(world: World) -> No
     machine = as_(world, client_id="owner-1")
     machine.send("POST", f"/jobs/{job_id}/pause", headers={"User-Agent": "carillon-cli/1"})
     machine.post("/apply", {"manifest": "m", "jobs": {REPORT: SPEC}, "adopt": True})
-    recorded = RecordedJobs(world.jobs, world.changes)
+    recorded = RecordedJobs(world.jobs, world.changes, ChangeEvents(world.events))
     resume = world.jobs.get(OWNER, job_id)
     assert resume is not None
     person.post(f"/jobs/{job_id}/resume")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from carillon.domain.changes.change import Subject
+from carillon.domain.events import EventType
 from carillon.domain.execution.resuming import resume_message
 from carillon.domain.policies import RetryPolicy
 from carillon.domain.run import RunError
@@ -10,7 +11,7 @@ from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.targets import Failure
 from carillon.services.indexer import Indexer
-from carillon.stores.recording import RecordedJobs
+from carillon.stores.recording import ChangeEvents, RecordedJobs
 from tests.unit.executor.kit import MINUTE, NOON, World
 
 ONCE = RetryPolicy(max_attempts=1)
@@ -19,7 +20,7 @@ ONCE = RetryPolicy(max_attempts=1)
 def recording_world() -> World:
     """One whose every writer of jobs has the store that records, as deployments have it."""
     world = World()
-    jobs = RecordedJobs(world.jobs, world.changes)
+    jobs = RecordedJobs(world.jobs, world.changes, ChangeEvents(world.events))
     world.indexer = Indexer(jobs, world.wheel, world.queue, world.clock, world.calendars)
     world.executor_ports = replace(world.executor_ports, jobs=jobs, indexer=world.indexer)
     world.executor = Router(world.executor_ports)
@@ -33,12 +34,18 @@ def told(world: World, job_id: str, owner: str) -> list[tuple[str, str, str]]:
 
 def test_an_automatic_pause_says_why() -> None:
     world = recording_world()
-    job = world.create("a", "every 5m", retry=ONCE, pause_after_failures=1)
+    job = world.create(
+        "a", "every 5m", retry=ONCE, pause_after_failures=1, events=(EventType.JOB_CHANGED,)
+    )
     world.targets.behave = lambda call: Failure(RunError("http_500", "no"))
 
     world.handle(world.due(job, 5))
 
     newest, _ = told(world, job.job_id, job.owner)
+    event = world.events.emitted[-1]
+    assert event.type is EventType.JOB_CHANGED
+    assert (event.data["action"], event.data["by"]["kind"]) == ("pause", "system")
+    assert event.data["via"] == "system"
     assert newest[:2] == ("pause", "system")
     assert "failed" in newest[2]
 
@@ -47,7 +54,7 @@ def test_a_timed_resumption_says_so() -> None:
     world = recording_world()
     job = world.create("a", "every 5m")
     paused = job.paused(world.clock.now(), resume_at=NOON + 10 * MINUTE)
-    jobs = RecordedJobs(world.jobs, world.changes)
+    jobs = RecordedJobs(world.jobs, world.changes, ChangeEvents(world.events))
     assert jobs.replace(paused, job.revision)
     world.clock.set(NOON + 10 * MINUTE)
 

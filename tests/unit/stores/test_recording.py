@@ -1,6 +1,7 @@
 """RecordedJobs: no write of a job without its change, wherever a process dies."""
 
 import ast
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -12,9 +13,9 @@ from carillon.api.changes.service import ChangeService
 from carillon.domain.changes.change import Action, Change, Subject
 from carillon.domain.job import Slow
 from carillon.domain.spec.owners import Author, AuthorKind, Via
-from carillon.stores.memory import MemoryChangeStore, MemoryJobStore
+from carillon.stores.memory import MemoryChangeStore, MemoryJobStore, NoEvents
 from carillon.stores.ports import ChangeFilter
-from carillon.stores.recording import RecordedJobs
+from carillon.stores.recording import ChangeEvents, RecordedJobs
 from tests.contract.samples import a_job
 from tests.unit.test_layout import CODE, name_of
 
@@ -53,7 +54,7 @@ def raw() -> MemoryJobStore:
 
 @pytest.fixture
 def jobs(raw: MemoryJobStore, changes: DyingChanges) -> RecordedJobs:
-    return RecordedJobs(raw, changes)
+    return RecordedJobs(raw, changes, ChangeEvents(NoEvents()))
 
 
 def actions(changes: MemoryChangeStore) -> list[str]:
@@ -126,7 +127,7 @@ def test_a_change_of_another_life_hides_none(
 ) -> None:
     """A tombstone expires before its changes do: then the name's first revision comes again."""
     jobs.create(JOB)
-    again = RecordedJobs(MemoryJobStore(), changes)
+    again = RecordedJobs(MemoryJobStore(), changes, ChangeEvents(NoEvents()))
     again.create(replace(JOB, updated_at=NOW + timedelta(days=60)))
 
     assert actions(changes) == ["1 create", "1 create"]
@@ -165,4 +166,4 @@ def test_nothing_else_opens_jobs_that_are_not_recorded() -> None:
         "carillon.simulation.seams",
     }
     opening = next(path for path in CODE if name_of(path) == "carillon.stores.dynamo")
-    assert "jobs=RecordedJobs(DynamoJobStore(" in opening.read_text()
+    assert re.search(r"jobs=RecordedJobs\(\s*DynamoJobStore\(", opening.read_text())

@@ -83,7 +83,7 @@ class ApplyRoutes(Resource):
         self._service = service
         self._calendars = calendars
         self._clock = clock
-        self._tell = teller(telemetry)
+        self._telemetry = telemetry
 
     @route(
         f"POST {PATH}",
@@ -102,7 +102,8 @@ class ApplyRoutes(Resource):
         caller = self._caller()
         author = caller.author.by(Via.APPLY)
         manager = f"manifest/{body.manifest}"
-        applied = self._service.apply(caller.owner, author, manager, body, self._tell)
+        tell = teller(self._telemetry, author)
+        applied = self._service.apply(caller.owner, author, manager, body, tell)
         return Response(200, JSON, self._form(applied))
 
     def _form(self, applied: Applied) -> ApplyForm:

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from carillon.api.calendars.models import WEEKDAYS, CalendarBody, Day, RangeForm
 from carillon.api.calendars.service import CalendarService
+from carillon.api.http.callers import Caller
 from carillon.api.http.fields import ListForm, UtcTime
 from carillon.api.http.problems import Kind
 from carillon.api.http.requests import IfMatch, IfNoneMatch, etag, precondition
@@ -97,7 +98,7 @@ class CalendarRoutes(Resource):
         next tick on; minutes that are dispatched already (about two) stay as they are."""
         caller, condition = self._caller(), precondition(self._app)
         put = self._service.put(caller.owner, name, body, condition, caller.author)
-        self._report(Action.CALENDAR_PUT, put.calendar)
+        self._report(Action.CALENDAR_PUT, put.calendar, caller)
         return self._answer(put.calendar, 201 if put.before is None else 200)
 
     @route("GET /calendars", "List your calendars", {200: "A page of calendars"}, role=Role.VIEWER)
@@ -132,14 +133,18 @@ class CalendarRoutes(Resource):
         beyond those then runs as if every day were open."""
         caller = self._caller()
         deleted = self._service.delete(caller.owner, name, caller.author)
-        self._report(Action.CALENDAR_DELETED, deleted)
+        self._report(Action.CALENDAR_DELETED, deleted, caller)
         return Response(204)
 
     def _answer(self, calendar: Calendar, status: int = 200) -> Response[CalendarForm]:
         headers = {"ETag": etag(calendar.revision)}
         return Response(status, JSON, CalendarForm.of(calendar), headers)
 
-    def _report(self, action: Action, calendar: Calendar) -> None:
+    def _report(self, action: Action, calendar: Calendar, caller: Caller) -> None:
         self._telemetry.record(
-            action, owner=calendar.owner, calendar=calendar.name, revision=calendar.revision
+            action,
+            by=caller.author,
+            owner=calendar.owner,
+            calendar=calendar.name,
+            revision=calendar.revision,
         )

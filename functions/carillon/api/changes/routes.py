@@ -1,6 +1,5 @@
 """/changes and /jobs/{job_id}/changes: who changed what."""
 
-import json
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
@@ -84,7 +83,7 @@ class RecordedChange(BaseModel):
         return cls(
             change_id=change.change_id,
             at=change.at,
-            by=ActorForm(kind=author.kind, id=author.id, name=author.name),
+            by=ActorForm.model_validate(author.who),
             via=author.via,
             subject=change.subject,
             name=change.name,
@@ -92,12 +91,7 @@ class RecordedChange(BaseModel):
             job_name=change.name if is_job else None,
             action=change.action,
             revision=change.revision,
-            changed=[
-                MemberForm(
-                    path=each.path, before=json.loads(each.before), after=json.loads(each.after)
-                )
-                for each in change.changed
-            ],
+            changed=[MemberForm(**each) for each in change.members],
             note=change.note or None,
             source=change.source or None,
             ref=change.ref or None,

@@ -245,9 +245,11 @@ class BulkRoutes(Resource):
         return Response(200, JSON, ChangedForm.of(page))
 
     def _teller(self, action: Action) -> Tell:
+        author = self._caller().author
+
         def tell(job: Job) -> None:
             self._telemetry.record(
-                action, owner=job.owner, job_id=job.job_id, revision=job.revision
+                action, by=author, owner=job.owner, job_id=job.job_id, revision=job.revision
             )
 
         return tell

@@ -115,7 +115,7 @@ class NamedJobRoutes(JobResource):
             force=force,
         )
         if not dry_run and put.action in _ACTIONS:
-            self._report(_ACTIONS[put.action], put.job)
+            self._report(_ACTIONS[put.action], put.job, caller)
         is_new = not dry_run and put.action in (PutAction.CREATE, PutAction.REVIVE)
         report = PutReport.of(put, self._answers.report(put.job))
         headers = {"Location": f"/jobs/{put.job.job_id}"}

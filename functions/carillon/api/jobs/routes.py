@@ -5,6 +5,7 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Header, Path, Query
 
+from carillon.api.http.callers import Caller
 from carillon.api.http.problems import Kind
 from carillon.api.http.requests import (
     KEY_PATTERN,
@@ -154,15 +155,23 @@ class JobResource(Resource):
             deleted = self._service.delete(
                 caller.owner, job_id, condition.revision, caller.author, force=force
             )
-            self._report(Action.JOB_DELETED, deleted.job)
+            self._report(Action.JOB_DELETED, deleted.job, caller)
         except UnreadableRowError:
             if not self._service.remove_unreadable(caller.owner, job_id):
                 raise
-            self._telemetry.record(Action.JOB_DELETED, job_id=job_id, reason="unreadable")
+            self._telemetry.record(
+                Action.JOB_DELETED,
+                by=caller.author,
+                owner=caller.owner,
+                job_id=job_id,
+                reason="unreadable",
+            )
         return Response(204)
 
-    def _report(self, action: Action, job: Job) -> None:
-        self._telemetry.record(action, owner=job.owner, job_id=job.job_id, revision=job.revision)
+    def _report(self, action: Action, job: Job, caller: Caller) -> None:
+        self._telemetry.record(
+            action, by=caller.author, owner=job.owner, job_id=job.job_id, revision=job.revision
+        )
 
 
 class JobRoutes(JobResource):
@@ -204,7 +213,7 @@ class JobRoutes(JobResource):
         created = self._service.create(caller.owner, body, key, caller.author)
         job = created.job
         if created.is_new:
-            self._report(Action.JOB_CREATED, job)
+            self._report(Action.JOB_CREATED, job, caller)
         return self._answers.answer_report(
             job, 201 if created.is_new else 200, {"Location": f"/jobs/{job.job_id}"}
         )
@@ -280,7 +289,7 @@ class JobRoutes(JobResource):
         """
         caller, revision = self._caller(), expected_revision(self._app)
         job = self._service.change(caller.owner, job_id, body, revision, caller.author, force=force)
-        self._report(Action.JOB_CHANGED, job)
+        self._report(Action.JOB_CHANGED, job, caller)
         return self._answers.answer_report(job)
 
     @route(
@@ -320,7 +329,7 @@ class JobRoutes(JobResource):
         job = self._service.pause(
             caller.owner, job_id, caller.author, reason=reason, until=until
         ).job
-        self._report(Action.JOB_PAUSED, job)
+        self._report(Action.JOB_PAUSED, job, caller)
         return self._answers.answer(job)
 
     @route(
@@ -335,5 +344,5 @@ class JobRoutes(JobResource):
         """Fires again from now on; what was missed stays so. An active job stays as it is."""
         caller = self._caller()
         job = self._service.resume(caller.owner, job_id, caller.author).job
-        self._report(Action.JOB_RESUMED, job)
+        self._report(Action.JOB_RESUMED, job, caller)
         return self._answers.answer(job)

@@ -5,6 +5,7 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path
 
+from carillon.api.http.callers import Caller
 from carillon.api.http.problems import Kind
 from carillon.api.http.requests import IfMatch, IfNoneMatch, etag, precondition
 from carillon.api.http.routing import Resource, Routes, route
@@ -59,7 +60,7 @@ class NotificationRoutes(Resource):
         caller, condition = self._caller(), precondition(self._app)
         owner = caller.owner
         found, is_new = self._service.put(owner, name, body, condition, caller.author)
-        self._report(Action.NOTIFICATION_PUT, found)
+        self._report(Action.NOTIFICATION_PUT, found, caller)
         last = None if is_new else self._service.get(owner, name)[1]
         return _answer(found, last, 201 if is_new else 200)
 
@@ -103,7 +104,7 @@ class NotificationRoutes(Resource):
         """No message of it that is on its way is delivered any more."""
         caller = self._caller()
         found = self._service.delete(caller.owner, name, caller.author)
-        self._report(Action.NOTIFICATION_DELETED, found)
+        self._report(Action.NOTIFICATION_DELETED, found, caller)
         return Response(204)
 
     @route(
@@ -119,9 +120,10 @@ class NotificationRoutes(Resource):
         key = self._service.test(self._owner(), name)
         return Response(202, JSON, TestForm(run_id=key.run_id))
 
-    def _report(self, action: Action, notification: Notification) -> None:
+    def _report(self, action: Action, notification: Notification, caller: Caller) -> None:
         self._telemetry.record(
             action,
+            by=caller.author,
             owner=notification.owner,
             notification=notification.name,
             revision=notification.revision,

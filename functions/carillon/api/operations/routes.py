@@ -115,7 +115,11 @@ class BackfillRoutes(Resource):
         self._acts.of_operation(operation, Act.BACKFILL, caller.author)
         operation_id = operation.operation_id
         self._telemetry.record(
-            Action.OPERATION_REQUESTED, operation_id=operation_id, owner=owner, job_id=job_id
+            Action.OPERATION_REQUESTED,
+            by=caller.author,
+            operation_id=operation_id,
+            owner=owner,
+            job_id=job_id,
         )
         location = {"Location": f"/operations/{operation_id}"}
         return Response(202, JSON, OperationForm.of(operation), location)
@@ -186,6 +190,9 @@ class OperationRoutes(Resource):
         operation = self._service.cancel(caller.owner, operation_id)
         self._acts.of_operation(operation, Act.CANCEL, caller.author)
         self._telemetry.record(
-            Action.OPERATION_CANCELLED, operation_id=operation_id, owner=operation.owner
+            Action.OPERATION_CANCELLED,
+            by=caller.author,
+            operation_id=operation_id,
+            owner=operation.owner,
         )
         return Response(200, JSON, OperationForm.of(operation))

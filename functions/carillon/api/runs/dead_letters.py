@@ -168,7 +168,9 @@ class DeadLetterRoutes(Resource):
         caller = self._caller()
         run = self._service.redrive(caller.owner, run_id)
         self._acts.of_run(run.key, Act.REDRIVE, caller.author)
-        self._telemetry.record(Action.RUN_REDRIVEN, run_id=run.key.run_id, owner=run.key.owner)
+        self._telemetry.record(
+            Action.RUN_REDRIVEN, by=caller.author, run_id=run.key.run_id, owner=run.key.owner
+        )
         location = f"/jobs/{run.key.job_id}/runs/{run.key.run_id}"
         return Response(202, JSON, RunDetail.of(run), {"Location": location})
 
@@ -185,7 +187,9 @@ class DeadLetterRoutes(Resource):
         caller = self._caller()
         run = self._service.discard(caller.owner, run_id)
         self._acts.of_run(run.key, Act.DISCARD, caller.author)
-        self._telemetry.record(Action.RUN_DISCARDED, run_id=run_id, owner=run.key.owner)
+        self._telemetry.record(
+            Action.RUN_DISCARDED, by=caller.author, run_id=run_id, owner=run.key.owner
+        )
         return Response(204)
 
     @route(
@@ -226,7 +230,10 @@ class DeadLetterRoutes(Resource):
         self._acts.of_operation(operation, Act(kind.value), caller.author)
         operation_id = operation.operation_id
         self._telemetry.record(
-            Action.OPERATION_REQUESTED, operation_id=operation_id, owner=operation.owner
+            Action.OPERATION_REQUESTED,
+            by=caller.author,
+            operation_id=operation_id,
+            owner=operation.owner,
         )
         location = {"Location": f"/operations/{operation_id}"}
         return Response(202, JSON, OperationForm.of(operation), location)

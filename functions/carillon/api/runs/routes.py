@@ -207,7 +207,9 @@ class RunRoutes(Resource):
             caller.owner, job_id, idempotency_key(self._app), asked.own_payload, note
         )
         self._acts.of_run(run.key, Act.RUN, caller.author, note)
-        self._telemetry.record(Action.RUN_REQUESTED, run_id=run.key.run_id, owner=run.key.owner)
+        self._telemetry.record(
+            Action.RUN_REQUESTED, by=caller.author, run_id=run.key.run_id, owner=run.key.owner
+        )
         location = f"/jobs/{job_id}/runs/{run.key.run_id}"
         return Response(202, JSON, self._detail(run), {"Location": location})
 
@@ -255,7 +257,9 @@ class RunRoutes(Resource):
         caller = self._caller()
         run = self._service.cancel(caller.owner, job_id, run_id)
         self._acts.of_run(run.key, Act.CANCEL, caller.author)
-        self._telemetry.record(Action.RUN_CANCELLED, run_id=run_id, owner=run.key.owner)
+        self._telemetry.record(
+            Action.RUN_CANCELLED, by=caller.author, run_id=run_id, owner=run.key.owner
+        )
         return Response(200, JSON, RunDetail.of(run))
 
     def _detail(self, run: Run) -> RunDetail:

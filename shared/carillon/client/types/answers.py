@@ -537,7 +537,7 @@ class JobForm(_JobFormWords):
     expect_within: str | None
     on_success: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget | None
     on_failure: TaskTarget | WebhookTarget | LambdaTarget | SqsTarget | SnsTarget | EventBridgeTarget | StepFunctionsTarget | EcsTarget | BatchTarget | None
-    events: list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.paused", "job.slowed", "job.recovered"]]
+    events: list[Literal["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed", "job.completed", "job.changed", "job.paused", "job.slowed", "job.recovered"]]
     result: ResultKept
     on_complete: OnComplete
     initial_state: InitialState

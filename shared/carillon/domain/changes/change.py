@@ -88,6 +88,18 @@ class Change:
     ref: str = ""
 
     @property
+    def members(self) -> list[dict[str, Any]]:
+        """The members that differ, as JSON."""
+        return [
+            {
+                "path": each.path,
+                "before": json.loads(each.before),
+                "after": json.loads(each.after),
+            }
+            for each in self.changed
+        ]
+
+    @property
     def position(self) -> str:
         """Its place among the changes of its subject: newest first, then by revision.
         Requests of one instant differ by what they are and ask for."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from carillon.clock import utc_text
+from carillon.domain.changes.change import Change
 from carillon.domain.events import Event, EventType
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
@@ -67,6 +68,23 @@ def job_event(what: EventType, job: Job, at: datetime) -> Event:
         "parent": job.spec.parent,
     }
     return Event(f"{job.job_id}/{at.isoformat()}/{what.value}", what, job.job_id, at, data)
+
+
+def change_event(job: Job, change: Change) -> Event:
+    """The event data about what somebody did to a job, or to runs of it: what `changes` answers."""
+    event = job_event(EventType.JOB_CHANGED, job, change.at)
+    told = {
+        "action": change.action.value,
+        "revision": change.revision,
+        "by": change.author.who,
+        "via": change.author.via.value,
+        "changed": change.members,
+        "note": change.note or None,
+        "source": change.source or None,
+        "ref": change.ref or None,
+    }
+    event_id = f"{job.job_id}/{change.position}/{EventType.JOB_CHANGED.value}"
+    return replace(event, event_id=event_id, data={**event.data, **told})
 
 
 def callback_target(job: Job, run: Run) -> Target | None:

@@ -50,6 +50,11 @@ class Author:
     name: str
     via: Via
 
+    @property
+    def who(self) -> dict[str, str]:
+        """The one, apart from the way, as JSON."""
+        return {"kind": self.kind.value, "id": self.id, "name": self.name}
+
     def by(self, via: Via) -> "Author":
         """The same one by another way."""
         return replace(self, via=via)

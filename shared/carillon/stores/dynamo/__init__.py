@@ -1,5 +1,6 @@
 """The ports on DynamoDB (PynamoDB), SQS and EventBridge (boto3)."""
 
+from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -39,7 +40,7 @@ from carillon.stores.ports import (
     EventSink,
     Stores,
 )
-from carillon.stores.recording import RecordedJobs
+from carillon.stores.recording import ChangeEvents, RecordedJobs
 from carillon.stores.task_logs import TaskLogs
 
 _HALF_A_SECOND = 0.5
@@ -75,12 +76,19 @@ USER_AGENT = "carillon"
 """The user agent of all requests: one that is given spares botocore to build one each time."""
 
 
-def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None) -> Stores:
+def open_stores(
+    settings: Settings,
+    clock: Clock,
+    entropy: Entropy | None = None,
+    *,
+    lost: Callable[[int], None] = lambda count: None,
+) -> Stores:
     """The stores on the tables and queues that the settings name.
 
     Region, credentials and endpoint are botocore's own search. Clients are made here, once: they
     are safe to use from several threads, their making is not. `entropy` jitters pauses between
-    repetitions. Raises ConfigurationError when no region is set.
+    repetitions. `lost` hears how many events about changes the bus has not taken. Raises
+    ConfigurationError when no region is set.
     """
     entropy = entropy or SystemEntropy()
     try:
@@ -93,8 +101,11 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
     jobs = Table(connection, JobRow, settings.jobs_table)
     runs = Table(connection, RunRow, settings.runs_table)
     changes = DynamoChangeStore(runs, settings.change_lifetime)
+    events = _event_sink(settings, clock, entropy)
     return Stores(
-        jobs=RecordedJobs(DynamoJobStore(jobs, clock, entropy), changes),
+        jobs=RecordedJobs(
+            DynamoJobStore(jobs, clock, entropy), changes, ChangeEvents(events, lost)
+        ),
         changes=changes,
         calendars=DynamoVersionedRows(jobs, CALENDARS),
         wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
@@ -107,7 +118,7 @@ def open_stores(settings: Settings, clock: Clock, entropy: Entropy | None = None
         idempotency_records=DynamoVersionedRows(jobs, IDEMPOTENCY_RECORDS),
         notifications=DynamoVersionedRows(jobs, NOTIFICATIONS),
         windows=DynamoVersionedRows(jobs, WINDOWS),
-        events=_event_sink(settings, clock, entropy),
+        events=events,
         skew_seconds=skew.seconds,
     )
 
