@@ -90,6 +90,13 @@ def _team_claim(value: object) -> str:
     return text(value)
 
 
+def _machine_names(value: object) -> dict[str, str]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    pairs = [each.partition("=") for each in listed()(value)]
+    return {client_id: name for client_id, _, name in pairs}
+
+
 def _default_role(value: object) -> str:
     if text(value) not in ("", *Role):
         raise ValueError(f"expected one of {', '.join(Role)}, or none, got {value!r}")
@@ -225,6 +232,11 @@ class Choices:
     team_default_role: str = option(
         "", _default_role, "the pattern has no `role`, or not always: the role then (none: refused)"
     )
+    machine_scope_claim: str = option(
+        "scope",
+        _team_claim,
+        "your issuer has the scopes of machines in another claim, as Okta in `scp`",
+    )
     personal_jobs: bool = option(True, switch, "jobs are to be those of teams, never of people")
     operators_act_for_teams: bool = option(
         False, switch, "operators are to help any team: each is an admin of it then"
@@ -256,6 +268,8 @@ class Settings(Choices):
     `task_role_arn`; `task_names` are the tasks that there are (none: unknown).
     Settings that are too long for an environment are in parameters below the path `parameters`.
     Tokens name `issuer` and `audience`; the gateway checks them, only the api tells of them.
+    `machine_names` are those of the clients that sign in by themselves, by id (`id=name`); they
+    get their tokens at `token_url`, of an emulator's only the path.
     The output of tasks is in `log_groups`.
     `api_url` is the API's address, for reports of runs' ends; of an emulator's only its path.
     `console_url` is that of the console, "" without one.
@@ -281,6 +295,8 @@ class Settings(Choices):
     audience: str = option("", text)
     console_client_id: str = option("", text)
     sign_in_url: str = option("", text)
+    machine_names: Mapping[str, str] = option({}, _machine_names)
+    token_url: str = option("", text)
     api_url: str = option("", text)
     console_url: str = option("", text)
     log_groups: tuple[str, ...] = option((), listed())
@@ -298,8 +314,9 @@ class Settings(Choices):
         env: Mapping[str, str] = os.environ if environment is None else environment
         if read_parameters and env.get("PARAMETERS"):
             env = {**env, **read_parameters(env["PARAMETERS"])}
-        if env.get("API_URL", "").startswith("/"):
-            env = {**env, "API_URL": env.get("AWS_ENDPOINT_URL", "") + env["API_URL"]}
+        for name in ("API_URL", "TOKEN_URL"):
+            if env.get(name, "").startswith("/"):
+                env = {**env, name: env.get("AWS_ENDPOINT_URL", "") + env[name]}
         needed = {each.name: "" for each in fields(cls) if each.default_factory is MISSING}
         given = {name.lower(): env[name] for name in cls.variable_names() & env.keys()}
         values: Any = needed | given

@@ -80,6 +80,7 @@ def test_the_environment_is_what_the_settings_read(
 ) -> None:
     expected = Settings.variable_names() | OF_LIBRARIES
     expected -= {"TARGET_ARNS", "OWN_ARNS", "TASK_NAMES"}  # these are in parameters
+    expected -= {"MACHINE_NAMES", "TOKEN_URL"}  # of a user pool with machines
     expected -= {"TASK_FOLDER", "TASK_ROLE_ARN"}  # of an app with tasks of its own
     # Where the stack serves the console:
     expected -= {"CONSOLE_CLIENT_ID", "SIGN_IN_URL", "CONSOLE_URL"}

@@ -26,7 +26,7 @@ def rows() -> Iterator[str]:
 
 
 def shown(default: object) -> str:
-    if default in ("", ()):
+    if default in ("", (), {}):
         return "none"
     if isinstance(default, tuple):
         return ", ".join(default)
@@ -101,6 +101,7 @@ def test_no_stage_reads_the_secrets_of_another() -> None:
         ("team_pattern", "[a-z]+:(?P<role>viewer)"),
         ("team_pattern", "(?P<team>[a-z]+)"),
         ("team_default_role", "owner"),
+        ("machine_scope_claim", ""),
         ("personal_jobs", "perhaps"),
         ("look_ahead_minutes", 11),
         ("run_retention_days", 0),

@@ -135,3 +135,18 @@ def test_what_is_too_long_for_an_environment_comes_from_parameters() -> None:
     assert (found.target_arns, found.own_arns) == ((QUEUE,), (BUS,))
     assert Settings.from_environment(environment).target_arns == ()
     assert Settings.from_environment(REQUIRED, read).target_arns == ()
+
+
+def test_an_emulator_s_addresses_are_paths_of_its_own() -> None:
+    emulator = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566"}
+    told = settings(API_URL="/api", TOKEN_URL="/oauth2/token", **emulator)
+    assert told.api_url == "http://127.0.0.1:4566/api"
+    assert told.token_url == "http://127.0.0.1:4566/oauth2/token"
+    assert settings(TOKEN_URL="https://x.test/t", **emulator).token_url == "https://x.test/t"
+
+
+def test_machines_have_names() -> None:
+    assert settings(MACHINE_NAMES="c1=ci,c2=deploy-bot").machine_names == {
+        "c1": "ci",
+        "c2": "deploy-bot",
+    }

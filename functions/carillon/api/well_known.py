@@ -20,7 +20,9 @@ class SignInForm(BaseModel):
 
     `sign_in` is the way to get one: from the Cognito user pool that the issuer is, by user name and
     password, or from another issuer by its own ways. Pages sign in as `console_client_id`, where
-    the stack serves the console; at `sign_in_url`, or as the issuer's own description says.
+    the stack serves the console; at `sign_in_url`, or as the issuer's own description says. A
+    machine exchanges its client's id and secret for a token at `token_url`, or as that description
+    says.
     """
 
     version: str
@@ -29,6 +31,7 @@ class SignInForm(BaseModel):
     sign_in: Literal["cognito", "oidc"]
     console_client_id: str | None
     sign_in_url: str | None
+    token_url: str | None
 
 
 class WellKnownRoutes(Resource):
@@ -44,6 +47,7 @@ class WellKnownRoutes(Resource):
             sign_in="cognito" if is_cognito else "oidc",
             console_client_id=settings.console_client_id or None,
             sign_in_url=settings.sign_in_url or None,
+            token_url=settings.token_url or None,
         )
 
     @route(

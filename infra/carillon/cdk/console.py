@@ -1,6 +1,6 @@
 """The console, served by the stack: a function without rights, on the API's own address."""
 
-from aws_cdk import Aws, Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_apigatewayv2 as gateway
 from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_cognito as cognito
@@ -37,7 +37,7 @@ class Console(Construct):
         super().__init__(scope, construct_id)
         self.client_id, self.sign_in_url = options.console_client_id, ""
         if users is not None:
-            self._sign_in_to(users, options, http_api)
+            self._sign_in_to(users, http_api)
         # A policy's source with a path is that one address; the issuer's has more below and beside.
         issuer = "/".join(options.issuer.split("/")[:3])
         function = self._function(options, " ".join(filter(None, (issuer, self.sign_in_url))))
@@ -48,13 +48,8 @@ class Console(Construct):
             )
             acknowledge(route, "AwsSolutions-APIG4", _OPEN)
 
-    def _sign_in_to(self, users: Users, options: Options, http_api: gateway.HttpApi) -> None:
-        # Prefixes are unique among all accounts of a region.
-        prefix = f"{options.name.lower()}-{Aws.ACCOUNT_ID}"
-        cognito.CfnUserPoolDomain(
-            self, "Domain", domain=prefix, user_pool_id=users.pool.user_pool_id
-        )
-        self.sign_in_url = f"https://{prefix}.auth.{Stack.of(self).region}.amazoncognito.com"
+    def _sign_in_to(self, users: Users, http_api: gateway.HttpApi) -> None:
+        self.sign_in_url = users.sign_in_url
         page = f"{http_api.api_endpoint}/{PATH}"
         client = users.pool.add_client(
             "Console",

@@ -88,6 +88,8 @@ class Carillon(Construct):
         if console is not None:
             api.add_environment("CONSOLE_CLIENT_ID", console.client_id)
             api.add_environment("SIGN_IN_URL", console.sign_in_url)
+        if self.api.machines:
+            api.add_environment("TOKEN_URL", self.api.token_url(emulation))
         url = self.api.url(emulation)
         for executor in self.functions.executors.values():
             executor.add_environment("API_URL", url)
@@ -98,6 +100,8 @@ class Carillon(Construct):
         """The parameters, what jobs may call, and the jobs of the stack, where they have a team."""
         parameters = Parameters(self, "Parameters", options.name)
         parameters.add("TASK_NAMES", found.names)
+        machines = self.api.machines.items()
+        parameters.add("MACHINE_NAMES", [f"{client_id}={name}" for name, client_id in machines])
         parameters.read_by(self.functions.api)
         if team:
             parameters.read_by(self.functions.add_stack_jobs())

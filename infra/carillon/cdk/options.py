@@ -30,6 +30,12 @@ _MOST_EXECUTORS = {"high": 50, "normal": 50, "low": 10, "slow": 100}
 NEW_TABLE_WRITE_UNITS = 4_000
 """The writes that a new table on demand takes in a second (DynamoDB: initial throughput)."""
 
+MOST_MACHINES = 48
+"""An authorizer takes 50 audiences, of which command and console are two (API Gateway: quotas)."""
+
+MOST_SCOPES = 50
+"""The scopes that an app client may have (Amazon Cognito: quotas)."""
+
 LOG_RETENTION = {
     1: logs.RetentionDays.ONE_DAY,
     3: logs.RetentionDays.THREE_DAYS,
@@ -146,6 +152,29 @@ def _members(names: tuple[str, ...], read: Read) -> Read:
     return read_each
 
 
+def _machine_clients(value: object) -> Mapping[str, tuple[str, ...]]:
+    """Reads an object, as such or as JSON, with the names of roles for each name of a machine."""
+    found = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(found, Mapping):
+        raise ValueError(f'expected an object such as {{"ci": ["billing:editor"]}}, got {value!r}')
+    if len(found) > MOST_MACHINES:
+        raise ValueError(f"{len(found)} are too many: at most {MOST_MACHINES}")
+    for name in found:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", str(name)):
+            raise ValueError(f"{name!r} is no name: letters a-z, digits and dashes, at most 32")
+    return {str(name): read_at(name, _scopes, each) for name, each in found.items()}
+
+
+def _scopes(value: object) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(listed(least=1)(value)))
+    if len(found) > MOST_SCOPES:
+        raise ValueError(f"{len(found)} are too many: at most {MOST_SCOPES}")
+    for scope in found:
+        if not re.fullmatch(r"[!-~]{1,256}", scope) or set(scope) & set('"/\\'):
+            raise ValueError(f"{scope!r}: Cognito has no scope with blanks, slashes or quotes")
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class Emulation:
     """The differences of a deployment for an emulator; none of them is an option of one for AWS.
@@ -206,6 +235,12 @@ class Options(Choices):
     log_retention_days: int = option(30, _log_retention, "logs are to be kept longer")
     issuer: str = option("", text, "your own OIDC issuer signs the tokens, not a Cognito user pool")
     audience: str = option("", text, "the same: what its tokens are for")
+    machine_clients: Mapping[str, tuple[str, ...]] = option(
+        {},
+        _machine_clients,
+        "programs sign in by themselves (docs/teams.md): each with its roles in teams, "
+        '`{"ci": ["billing:editor"]}`',
+    )
     pass_role_arns: tuple[str, ...] = option(
         (),
         listed(_role),
@@ -285,6 +320,7 @@ class Options(Choices):
         super().__post_init__()
         read_at("target_arns", listed(target_pattern), self.target_arns)
         self._check_identity_provider()
+        self._check_machines()
         if self.tick_workers > self.segments:
             message = f"{self.tick_workers} are more than there are segments"
             raise ConfigurationError("tick_workers", message)
@@ -304,6 +340,16 @@ class Options(Choices):
                 raise ConfigurationError(other, f"must be given together with {one}")
         if self.issuer and not re.fullmatch(r"https://[^\s?#]+", self.issuer):
             raise ConfigurationError("issuer", f"expected an https URL, got {self.issuer!r}")
+
+    def _check_machines(self) -> None:
+        if self.issuer and self.machine_clients:
+            message = "are the user pool's: with an issuer of your own make them there"
+            raise ConfigurationError("machine_clients", message)
+        for name, roles in self.machine_clients.items():
+            for role in roles:
+                if not self.teams.teams_in([role]):
+                    message = f"{role!r} names no team and role, as `team_pattern` has them"
+                    raise ConfigurationError(f"machine_clients.{name}", message)
 
     @property
     def stack_name(self) -> str:

@@ -1,19 +1,25 @@
 """The user pool: accounts, and the clients by which people and programs sign in."""
 
-from aws_cdk import Duration, Stack
+from collections.abc import Mapping
+from functools import cached_property
+
+from aws_cdk import Aws, Duration, Stack
 from aws_cdk import aws_cognito as cognito
 from constructs import Construct
 
 from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.options import Options
+from carillon.domain.spec.teams import SCOPE_PREFIX
 from carillon.settings import OPERATORS_GROUP
 
 
 class Users(Construct):
-    """The default identity provider: accounts that an administrator makes, and one group."""
+    """The default identity provider: accounts that an administrator makes, one group, and a client
+    with a secret for each of the option `machine_clients`; `machines` has their ids by name."""
 
     def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
         super().__init__(scope, construct_id)
+        self._name = options.name
         self.pool = cognito.UserPool(
             self,
             "Pool",
@@ -46,7 +52,48 @@ class Users(Construct):
             group_name=OPERATORS_GROUP,
             description="May see the whole deployment's status",
         )
+        self.machines = self._machines(options.machine_clients)
         self._acknowledge_findings()
+
+    def _machines(self, wanted: Mapping[str, tuple[str, ...]]) -> Mapping[str, str]:
+        """Cognito puts the resource server before each scope: `carillon/billing:editor`."""
+        if not wanted:
+            return {}
+        roles = {role for each in wanted.values() for role in each}
+        scopes = {
+            role: cognito.ResourceServerScope(scope_name=role, scope_description=role)
+            for role in sorted(roles)
+        }
+        server = self.pool.add_resource_server(
+            "Scopes", identifier=SCOPE_PREFIX.rstrip("/"), scopes=list(scopes.values())
+        )
+        clients = {
+            name: self.pool.add_client(
+                f"Machine-{name}",
+                user_pool_client_name=name,
+                generate_secret=True,
+                access_token_validity=Duration.hours(1),
+                o_auth=cognito.OAuthSettings(
+                    flows=cognito.OAuthFlows(client_credentials=True),
+                    scopes=[
+                        cognito.OAuthScope.resource_server(server, scopes[role])
+                        for role in sorted(granted)
+                    ],
+                ),
+            )
+            for name, granted in wanted.items()
+        }
+        return {name: client.user_pool_client_id for name, client in clients.items()}
+
+    @cached_property
+    def sign_in_url(self) -> str:
+        """The address of the pool's domain, which is made for the first who asks."""
+        # Prefixes are unique among all accounts of a region.
+        prefix = f"{self._name.lower()}-{Aws.ACCOUNT_ID}"
+        cognito.CfnUserPoolDomain(
+            self, "Domain", domain=prefix, user_pool_id=self.pool.user_pool_id
+        )
+        return f"https://{prefix}.auth.{Stack.of(self).region}.amazoncognito.com"
 
     def _acknowledge_findings(self) -> None:
         acknowledge(

@@ -32,7 +32,7 @@ def as_command_errors() -> Iterator[None]:
     except InvalidFieldError as error:
         raise CliError.from_invalid_field(error) from error
     except ConfigurationError as error:
-        title = "The stored sign-in cannot be read"
+        title = "The sign-in cannot be read"
         raise CliError.local(ExitCode.NOT_ALLOWED, title, str(error)) from error
 
 

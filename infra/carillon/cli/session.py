@@ -125,10 +125,10 @@ def sign_in_of(session: SessionOptions) -> tuple[str, Token]:
     stored sign-in, in this order. Raises CliError when one is missing.
     """
     invocation = invocation_of(session.ctx)
+    with as_command_errors():
+        given = session.token or invocation.token or settings.source_of_tokens()
     url, token = client_sign_in.sign_in_of(
-        session.api_url or invocation.api_url,
-        session.token or invocation.token or settings.token_file(),
-        stored_sign_in,
+        session.api_url or invocation.api_url, given, stored_sign_in
     )
     if url is None:
         detail = "run `carillon login`, or give --api-url or CARILLON_API_URL"
@@ -136,6 +136,9 @@ def sign_in_of(session: SessionOptions) -> tuple[str, Token]:
     with as_command_errors():
         url = checked_url(url, "api_url")
     if token is None:
-        detail = "run `carillon login`, or give --token or CARILLON_TOKEN"
+        detail = (
+            "run `carillon login`, or give --token or CARILLON_TOKEN; "
+            "a machine, CARILLON_CLIENT_ID and CARILLON_CLIENT_SECRET"
+        )
         raise CliError.local(ExitCode.NOT_ALLOWED, f"Not signed in to {url}", detail)
     return url, token

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from carillon.cdk.packages import build_layer, layer_digest
+from carillon.cli.commands.admin.user_pool import UserPool
 from carillon.domain.message import LONGEST_DELAY_SECONDS
 from carillon.local.emulator import ACCOUNT_ID, INTERPRETER, REGION, REPOSITORY
 from carillon.resources import resources_of
@@ -72,6 +73,10 @@ LANES = {
     "low": {"max_concurrency": 2},
     "slow": {"max_concurrency": 4},
 }
+
+#: The machine of the local stack, an editor of this team.
+MACHINE = "ci"
+MACHINE_TEAM = "demo"
 
 #: What jobs may call: everything that the emulator's one account has, but the deployment's own.
 TARGET_ARNS = tuple(
@@ -177,6 +182,7 @@ def synthesis_arguments(
         "webhook_allowed_networks": "127.0.0.0/8",
         "target_arns": ",".join(TARGET_ARNS),
         "event_bus": True,
+        "machine_clients": {MACHINE: [f"{MACHINE_TEAM}:editor"]},
         # There is no account whose other functions could take all of its concurrency.
         "tick_reserved_concurrency": False,
         **overrides,
@@ -340,10 +346,13 @@ def make_password() -> str:
     return f"aA1!{secrets.token_urlsafe(24)}"
 
 
-def create_user(deployment: Deployment, name: str, *, operator: bool = False) -> User:
+def create_user(
+    deployment: Deployment, name: str, *, operator: bool = False, groups: Sequence[str] = ()
+) -> User:
     """Create the user, or give an existing one a new password; its subject stays the same.
 
-    An operator also sees the lag of every segment in `GET /status`.
+    An operator also sees the lag of every segment in `GET /status`. Groups that are missing are
+    made.
     """
     cognito: CognitoIdentityProviderClient = deployment.client("cognito-idp")
     pool_id = deployment.outputs["UserPoolId"]
@@ -353,10 +362,9 @@ def create_user(deployment: Deployment, name: str, *, operator: bool = False) ->
     cognito.admin_set_user_password(
         UserPoolId=pool_id, Username=name, Password=user.password, Permanent=True
     )
-    if operator:
-        cognito.admin_add_user_to_group(
-            UserPoolId=pool_id, Username=name, GroupName=OPERATORS_GROUP
-        )
+    pool = UserPool(STACK_NAME, deployment.outputs, cognito)
+    for group in (*groups, *([OPERATORS_GROUP] if operator else ())):
+        pool.put_into(name, group)
     return user
 
 

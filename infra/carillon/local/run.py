@@ -19,11 +19,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
+from carillon.cli.commands.admin.machines import machines_of
+from carillon.cli.commands.admin.user_pool import UserPool
 from carillon.cli.exits import CliError
+from carillon.client.sign_in import Machine
 from carillon.console.loopback import Loopback
 from carillon.local.api_client import Api, WarmingFailed, warm
 from carillon.local.deployment import (
     LOCAL_DIRECTORY,
+    MACHINE,
+    MACHINE_TEAM,
+    STACK_NAME,
+    Deployment,
     DeploymentFailed,
     create_user,
     deploy,
@@ -148,7 +155,7 @@ def _serve(
     say(f"Deploying the CDK app to {emulator.endpoint_url} …")
     assembly = synthesize(emulator.endpoint_url, state_directory)
     deployment = deploy(emulator.endpoint_url, assembly)
-    user = create_user(deployment, USER_NAME, operator=True)
+    user = create_user(deployment, USER_NAME, operator=True, groups=[f"{MACHINE_TEAM}:admin"])
     login = {"username": user.name, "password": user.password}
     _write_private(state_directory / "login.json", json.dumps(login))
     with contextlib.closing(Api(deployment.api_url, lambda: sign_in(deployment, user))) as api:
@@ -159,7 +166,7 @@ def _serve(
         _register(stack)
         key = secrets.token_urlsafe(24)
         with Loopback(deployment.api_url, lambda: stack.api.token, key) as console:
-            _print_addresses(stack, console.link, emulator.log_path)
+            _print_addresses(stack, console.link, emulator.log_path, machine_of(deployment))
             deliveries.release()
             _follow(stack, Watch(since, warm_at), for_seconds)
 
@@ -179,11 +186,21 @@ def _register(stack: Stack) -> None:
         say(f"  {sample['name']:<13} {sample['schedule']:<31} {put['job']['job_id']}{before}")
 
 
-def _print_addresses(stack: Stack, console: str, log_path: Path) -> None:
-    url = stack.api.api_url
+def machine_of(deployment: Deployment) -> Machine:
+    """The machine of the local stack."""
+    cognito = deployment.client("cognito-idp")
+    pool = UserPool(STACK_NAME, deployment.outputs, cognito)
+    (client,) = machines_of(pool, MACHINE)
+    return Machine(client["ClientId"], client["ClientSecret"])
+
+
+def _print_addresses(stack: Stack, console: str, log_path: Path, machine: Machine) -> None:
+    url, python = stack.api.api_url, Path(sys.executable)
     token_path = _write_token(stack)
     environment_path = stack.state_directory / "env"
-    _write_private(environment_path, environment(url, token_path.resolve(), Path(sys.executable)))
+    _write_private(environment_path, environment(url, token_path.resolve(), python))
+    machine_path = stack.state_directory / f"{MACHINE}.env"
+    _write_private(machine_path, machine_environment(url, machine, python))
     say(f"""
 Console  {console}
 API      {url}
@@ -196,6 +213,11 @@ In another terminal:
   carillon jobs list
   curl -s -H "Authorization: Bearer $(cat "$CARILLON_TOKEN_FILE")" "$CARILLON_API_URL/jobs"
 
+As the machine {MACHINE}, an editor of team {MACHINE_TEAM} (you are its admin):
+
+  source {shlex.quote(str(_shortest(machine_path)))}
+  carillon whoami
+
 Runs as they happen (UTC), Ctrl-C stops:
 """)
 
@@ -204,9 +226,22 @@ def environment(api_url: str, token_path: Path, python: Path) -> str:
     """The lines for a shell to source: this deployment's address, its token, and the commands."""
     return f"""\
 # The local stack; the file of the token is renewed while `make run` runs.
-unset CARILLON_TOKEN
+unset CARILLON_TOKEN CARILLON_TEAM
 export CARILLON_API_URL={shlex.quote(api_url)}
 export CARILLON_TOKEN_FILE={shlex.quote(str(token_path))}
+export PATH={shlex.quote(str(python.parent))}:"$PATH"
+"""
+
+
+def machine_environment(api_url: str, machine: Machine, python: Path) -> str:
+    """The lines for a shell that is to be the machine, which acts for its team."""
+    return f"""\
+# The local stack, as a program that signs in by itself.
+unset CARILLON_TOKEN CARILLON_TOKEN_FILE
+export CARILLON_API_URL={shlex.quote(api_url)}
+export CARILLON_CLIENT_ID={shlex.quote(machine.client_id)}
+export CARILLON_CLIENT_SECRET={shlex.quote(machine.secret)}
+export CARILLON_TEAM={MACHINE_TEAM}
 export PATH={shlex.quote(str(python.parent))}:"$PATH"
 """
 

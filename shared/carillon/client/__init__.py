@@ -22,6 +22,7 @@ from carillon.client.errors import (
     Refused,
     Unavailable,
 )
+from carillon.client.sign_in import Machine
 from carillon.client.targets import (
     Batch,
     Ecs,
@@ -48,6 +49,7 @@ __all__ = [
     "EventBridge",
     "InvalidSignature",
     "Lambda",
+    "Machine",
     "Managed",
     "NotAllowed",
     "NotFound",

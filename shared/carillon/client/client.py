@@ -132,9 +132,9 @@ class Client(Closing, Api[Driver]):
 
     @classmethod
     def from_env(cls) -> Self:
-        """The deployment of CARILLON_API_URL, and CARILLON_TOKEN or CARILLON_TOKEN_FILE, else the
-        one that `carillon login` signed in to, for the team of CARILLON_TEAM; raises
-        ConfigurationError, InvalidFieldError."""
+        """The deployment of CARILLON_API_URL, and CARILLON_TOKEN, CARILLON_TOKEN_FILE, or
+        CARILLON_CLIENT_ID with CARILLON_CLIENT_SECRET, else the one that `carillon login` signed
+        in to, for the team of CARILLON_TEAM; raises ConfigurationError, InvalidFieldError."""
         return cls(*_from_env(), team=settings.team())
 
 

@@ -120,8 +120,14 @@ def _options(url: str, agent: str) -> dict[str, Any]:
 
 
 def _built(http: "httpx2.Client | httpx2.AsyncClient", step: Request) -> "httpx2.Request":
-    params, body = step.query or None, step.body
-    return http.build_request(step.method, step.url, params=params, json=body, headers=step.headers)
+    return http.build_request(
+        step.method,
+        step.url,
+        params=step.query or None,
+        json=step.body,
+        data=step.form,
+        headers=step.headers,
+    )
 
 
 def _answer(response: "httpx2.Response") -> Answer:

@@ -50,7 +50,7 @@ class Session:
         Raises InvalidFieldError for an address that no token may be sent to, and for what is no
         team's name.
         """
-        tokens = None if token is None else tokens_of(token)
+        tokens = None if token is None else tokens_of(token, api_url)
         # Never without a header for an empty one: that would be another owner.
         if team is not None and not re.fullmatch(_TEAM_NAME, team):
             raise InvalidFieldError("team", f"{team!r} is none: letters a-z, digits and dashes")

@@ -62,6 +62,16 @@ class Credentials:
     refresh: Refresh | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A client that signs in by itself, with its id and secret, for `scope` (words with blanks
+    between them), without one for all that it may have."""
+
+    client_id: str
+    secret: str = field(repr=False)
+    scope: str = ""
+
+
 def load_credentials(path: Path) -> Credentials | None:
     """The credentials that are stored; raises ConfigurationError when the file is damaged."""
     try:
@@ -83,12 +93,17 @@ def save_credentials(path: Path, credentials: Credentials) -> None:
     members: dict[str, Any] = asdict(credentials)
     if credentials.refresh is None:
         del members["refresh"]
+    write_private(path, json.dumps(members))
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file at once and whole, mode 0600; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # mkstemp creates with mode 0600: at no moment can another user read the token.
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".credentials-")
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(members, file)
+            file.write(text)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
@@ -97,9 +112,9 @@ def save_credentials(path: Path, credentials: Credentials) -> None:
 
 def sign_in_of(
     url: str | None,
-    token: str | Callable[[], str] | None,
+    token: str | Callable[[], str] | Machine | None,
     load: Callable[[], Credentials | None],
-) -> tuple[str | None, str | Callable[[], str] | Credentials | None]:
+) -> tuple[str | None, str | Callable[[], str] | Machine | Credentials | None]:
     """The API's address, and the token for it or the stored sign-in: what is given, else what is
     stored. A stored sign-in is for the API that it was stored for, and no other."""
     if url is not None and token is not None:

@@ -35,13 +35,14 @@ DriverT = TypeVar("DriverT")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """To be sent; the answer is an Answer, or Lost."""
+    """To be sent, with a `body` of JSON or a `form`; the answer is an Answer, or Lost."""
 
     method: str
     url: str
     query: Mapping[str, str | int] = field(default_factory=dict)
     body: object = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    form: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

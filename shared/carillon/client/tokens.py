@@ -1,29 +1,29 @@
-"""Bearer tokens, and those of Cognito that are renewed a minute before they end."""
+"""Bearer tokens, and those that are renewed a minute before they end."""
 
 import json
-from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from carillon.client import settings
 from carillon.client.clock import Clock
 from carillon.client.errors import NotAllowed, unreachable
+from carillon.client.machines import RENEW_BEFORE, MachineToken
 from carillon.client.sign_in import (
     Credentials,
+    Machine,
     Refresh,
     checked_token,
     checked_url,
     save_credentials,
 )
 from carillon.client.steps import Answer, Lost, Request, Steps
+from carillon.client.web_tokens import expiry_of
 
-Token = str | Callable[[], str] | Credentials
-"""A token; a function that gives one, which is asked again a minute before it ends; or a stored
-sign-in, which is renewed then where Cognito gave the means."""
+Token = str | Callable[[], str] | Credentials | Machine
+"""A token; a function that gives one, which is asked again a minute before it ends; a stored
+sign-in, which is renewed then where Cognito gave the means; or a machine, which signs in anew."""
 
-RENEW_BEFORE = timedelta(minutes=1)
 _SERVICE = "AWSCognitoIdentityProviderService"
 
 Save = Callable[[Credentials], None]
@@ -85,35 +85,17 @@ class StoredToken:
         return checked_token(self._stored.token)
 
 
-def tokens_of(token: Token) -> Tokens:
-    """The source that a token is; raises InvalidFieldError for a text that is none."""
+def tokens_of(token: Token, api_url: str) -> Tokens:
+    """The source that a token for this API is; raises InvalidFieldError for a text that is none."""
     match token:
         case str():
             return GivenToken(token)
         case Credentials():
             path = settings.credentials_path()
             return StoredToken(token, lambda renewed: save_credentials(path, renewed))
+        case Machine():
+            return MachineToken(api_url, token, settings.credentials_path().parent)
     return AskedToken(token)
-
-
-def claims_of(token: str) -> dict[str, Any]:
-    """The claims of a JSON web token, whose signature the API checks; raises ValueError for any
-    other text."""
-    try:
-        part = token.split(".")[1]
-        claims: dict[str, Any] = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-        int(claims.get("exp", 0))
-    except (IndexError, TypeError, AttributeError) as error:
-        raise ValueError("the token is not a JSON web token") from error
-    return claims
-
-
-def expiry_of(token: str) -> datetime | None:
-    """The end of a JSON web token; None where it has none, and for any other text."""
-    try:
-        return datetime.fromtimestamp(int(claims_of(token)["exp"]), UTC)
-    except (ValueError, KeyError, OverflowError, OSError):
-        return None
 
 
 def pool_request(endpoint: str, client_id: str, action: str, members: dict[str, Any]) -> Request:

@@ -16,6 +16,7 @@ from carillon.stores.recording import ChangeEvents, RecordedJobs
 from tests.unit.api.conftest import BODY, NOW, World, create
 from tests.unit.api.gateway import OWNER, Answer, Client, Json
 from tests.unit.api.test_dead_letters import put_dead
+from tests.unit.api.test_team_roles import member
 
 
 def as_(world: World, sub: str = "owner-1", **claims: Any) -> Client:
@@ -334,29 +335,30 @@ def test_a_rename_is_told_of_both_names(world: World) -> None:
 
 def test_persons_machines_and_carillon_itself_are_told_apart(world: World) -> None:
     """So are the ways by which changes come, an apply's, and an automatic pause."""
-    person = as_(world, username="ann")
+    world.settings = replace(world.settings, machine_names={"c1": "ci"})
+    person = member(world, ["billing:admin"], username="ann")
     job_id = create(person)["job_id"]
-    machine = as_(world, client_id="owner-1")
+    machine = member(world, None, "c1", client_id="c1", scope="carillon/billing:admin")
     machine.send("POST", f"/jobs/{job_id}/pause", headers={"User-Agent": "carillon-cli/1"})
     machine.post("/apply", {"manifest": "m", "jobs": {REPORT: SPEC}, "adopt": True})
     recorded = RecordedJobs(world.jobs, world.changes, ChangeEvents(world.events))
-    resume = world.jobs.get(OWNER, job_id)
+    resume = world.jobs.get("team/billing", job_id)
     assert resume is not None
     person.post(f"/jobs/{job_id}/resume")
-    active = world.jobs.get(OWNER, job_id)
+    active = world.jobs.get("team/billing", job_id)
     assert active is not None
     paused = active.paused(NOW + timedelta(seconds=2), "3 runs failed in a row")
     assert recorded.replace(paused, active.revision)
 
     assert [
-        (each["action"], each["by"]["kind"], each["via"], each["note"])
+        (each["action"], each["by"]["kind"], each["by"]["name"], each["via"], each["note"])
         for each in changes_of(person, job_id)
     ] == [
-        ("pause", "system", "system", "3 runs failed in a row"),
-        ("resume", "person", "api", None),
-        ("change", "machine", "apply", None),
-        ("pause", "machine", "cli", None),
-        ("create", "person", "api", None),
+        ("pause", "system", "", "system", "3 runs failed in a row"),
+        ("resume", "person", "ann", "api", None),
+        ("change", "machine", "ci", "apply", None),
+        ("pause", "machine", "ci", "cli", None),
+        ("create", "person", "ann", "api", None),
     ]
 
 

@@ -16,7 +16,8 @@ from tests.unit.api.test_roles import JOB, signed
 WORLD = new_world()
 API = WORLD.api()
 DESCRIPTION: Json = answer_of(API, event("GET", "/openapi.json")).json
-ORDER = list(Role)
+TEAM = {"Carillon-Team": "billing"}
+SCOPES = "carillon/billing:editor other/billing:admin openid"
 
 
 def member(world: World, groups: Any, subject: str = "ann", **claims: Any) -> Client:
@@ -224,13 +225,34 @@ def test_any_issuer_s_claim_is_read(
     assert said.get("/deployment").json["caller"]["teams"].get("billing") == teams
 
 
-def test_a_machine_is_a_member_by_its_scope(world: World) -> None:
-    scope = "carillon/billing:editor other/billing:admin openid"
-    machine = member(world, None, "c1", client_id="c1", scope=scope)
+@pytest.mark.parametrize(
+    ("claims", "claim"),
+    [
+        ({"client_id": "c1", "scope": SCOPES}, "scope"),
+        ({"cid": "c1", "scp": f"[{SCOPES}]", "scope": "carillon/billing:admin"}, "scp"),
+        ({"azp": "c1", "permissions": SCOPES.split()}, "permissions"),
+    ],
+)
+def test_a_machine_is_a_member_by_its_scope(world: World, claims: Json, claim: str) -> None:
+    world.settings = replace(
+        world.settings, machine_scope_claim=claim, machine_names={"c1": "ci", "c2": "other"}
+    )
+    machine = member(world, None, "c1", **claims)
     told = machine.get("/deployment").json["caller"]
     assert (told["kind"], told["role"], told["owner"]) == ("machine", "editor", "team/billing")
+    assert (told["name"], told["teams"]) == ("ci", {"billing": "editor"})
     # A person's scopes are those of an application.
-    assert member(world, None, "ann", client_id="c1", scope=scope).get("/jobs").status == 403
+    assert member(world, None, "ann", **claims).get("/jobs").status == 403
+
+
+def test_a_machine_has_no_jobs_of_its_own(world: World) -> None:
+    machine = Client(world.api(), "user/c1")
+    machine._claims |= {"client_id": "c1", "scope": SCOPES}
+    for refused in (machine.get("/jobs"), machine.post("/jobs", BODY)):
+        assert (refused.status, refused.json["type"]) == (403, "urn:carillon:problem:team-required")
+        assert "a machine has no jobs of its own: name the team" in refused.json["detail"]
+    told = machine.get("/deployment").json["caller"]
+    assert (told["role"], told["teams"]) == (None, {"billing": "editor"})
 
 
 def test_a_role_of_iam_is_an_editor_unless_its_policy_opens_the_path_of_admins(

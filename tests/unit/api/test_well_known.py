@@ -32,4 +32,11 @@ def test_anybody_is_told_where_users_sign_in(issuer: str, sign_in: str) -> None:
         "sign_in": sign_in,
         "console_client_id": None,
         "sign_in_url": None,
+        "token_url": None,
     }
+
+
+def test_machines_are_told_where_they_get_their_tokens() -> None:
+    settings = replace(SETTINGS, token_url="https://users.example.com/oauth2/token")
+    answer = answer_of(new_world().api(settings=settings), event("GET", "/.well-known/carillon"))
+    assert answer.json["token_url"] == "https://users.example.com/oauth2/token"

@@ -66,6 +66,12 @@ class FakeApi:
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
 
+def _body(raw: bytes, content_type: str) -> Any:
+    if content_type == "application/x-www-form-urlencoded":
+        return dict(parse_qsl(raw.decode()))
+    return json.loads(raw) if raw else None
+
+
 class _Server(ThreadingHTTPServer):
     api: FakeApi
 
@@ -81,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
             path=parts.path,
             query=dict(parse_qsl(parts.query)),
             headers={name.lower(): value for name, value in self.headers.items()},
-            body=json.loads(raw) if raw else None,
+            body=_body(raw, self.headers.get("Content-Type", "")),
         )
         status, content = self.server.api.take(request)
         self.send_response(status)
@@ -155,6 +161,9 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Run]:
         "USERNAME",
         "PASSWORD",
         "CLIENT_ID",
+        "CLIENT_SECRET",
+        "CLIENT_SCOPE",
+        "TOKEN_FILE",
         "COGNITO_ENDPOINT",
     ):
         monkeypatch.delenv(f"CARILLON_{name}", raising=False)

@@ -1,10 +1,14 @@
-"""`carillon admin add-user` on moto: who is added, and what the user is told."""
+"""`carillon admin users` and its like on moto: who is added to what, and what the user is told."""
 
+import io
 import json
+import zipfile
+from typing import Any
 
 import boto3
 import pytest
 
+from carillon.domain.job import Lane
 from tests.unit.cli.conftest import Run
 
 
@@ -15,6 +19,27 @@ def create_stack(name: str, outputs: dict[str, str]) -> None:
         "Outputs": {key: {"Value": value} for key, value in outputs.items()},
     }
     boto3.client("cloudformation").create_stack(StackName=name, TemplateBody=json.dumps(template))
+
+
+def create_function(name: str, **variables: str) -> None:
+    """The api function, whose environment tells how the deployment reads teams."""
+    assumed = {"Version": "2012-10-17", "Statement": []}
+    role = boto3.client("iam").create_role(
+        RoleName=name, AssumeRolePolicyDocument=json.dumps(assumed)
+    )
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.writestr("f.py", "")
+    tables = {"JOBS_TABLE": "jobs", "WHEEL_TABLE": "wheel", "RUNS_TABLE": "runs"}
+    queues = json.dumps({lane.value: f"https://q/{lane.value}" for lane in Lane})
+    boto3.client("lambda").create_function(
+        FunctionName=name,
+        Runtime="python3.11",
+        Role=role["Role"]["Arn"],
+        Handler="f.f",
+        Code={"ZipFile": code.getvalue()},
+        Environment={"Variables": {**tables, "LANE_QUEUES": queues, **variables}},
+    )
 
 
 @pytest.fixture
@@ -28,7 +53,10 @@ def pool_id(moto: None) -> str:
         "UserPoolClientId": client["UserPoolClient"]["ClientId"],
     }
     plain = {"TickFunction": "tick", "ApiUrl": "https://api.example/"}
-    create_stack("Carillon", plain | users)
+    create_function("api")
+    create_function("other-api", TEAM_PATTERN="/(?P<team>[a-z]+)/(?P<role>[a-z]+)")
+    create_stack("Carillon", plain | users | {"ApiFunction": "api"})
+    create_stack("Patterned", plain | users | {"ApiFunction": "other-api"})
     create_stack("OwnIssuer", plain)
     create_stack("Other", {})
     return pool_id
@@ -57,7 +85,7 @@ def test_a_user_has_a_temporary_password_and_a_command_to_sign_in(run: Run, pool
 
 def test_an_operator_is_in_the_group_of_operators(run: Run, pool_id: str) -> None:
     run("admin", "add-user", "ieva")
-    assert "group: operators" in run("admin", "add-user", "ieva", "--operator").stdout
+    assert "groups: operators" in run("admin", "add-user", "ieva", "--operator").stdout
     cognito = boto3.client("cognito-idp")
     groups = cognito.admin_list_groups_for_user(UserPoolId=pool_id, Username="ieva")["Groups"]
     assert [group["GroupName"] for group in groups] == ["operators"]
@@ -85,3 +113,124 @@ def test_a_stack_without_users_says_so(
     told = run("admin", "add-user", "ieva", "--stack", stack)
     assert told.exit_code == exit_code
     assert said in told.stderr
+
+
+def groups_of(pool_id: str, user: str) -> list[str]:
+    found = boto3.client("cognito-idp").admin_list_groups_for_user(
+        UserPoolId=pool_id, Username=user
+    )["Groups"]
+    return sorted(group["GroupName"] for group in found)
+
+
+def listed(run: Run) -> dict[str, Any]:
+    return {row.pop("name"): row for row in json.loads(run("admin", "users", "--json").stdout)}
+
+
+def test_a_user_is_added_to_a_team_whose_group_is_made(run: Run, pool_id: str) -> None:
+    told = run("admin", "add-user", "ieva", "--team", "billing", "--role", "editor", "--json")
+    assert json.loads(told.stdout)["groups"] == "billing:editor"
+    assert groups_of(pool_id, "ieva") == ["billing:editor"]
+    # Of one who is there the password stays, and the rest counts.
+    again = run("admin", "add-user", "ieva", "--team", "shipping", "--role", "admin", "--operator")
+    assert "groups: shipping:admin, operators" in again.stdout
+    assert "temporary_password" not in again.stdout
+    assert groups_of(pool_id, "ieva") == ["billing:editor", "operators", "shipping:admin"]
+
+
+def test_a_role_takes_the_place_of_the_one_before(run: Run, pool_id: str) -> None:
+    run("admin", "add-user", "ieva", "--team", "billing", "--role", "admin", "--operator")
+    run("admin", "add-to-team", "ieva", "--team", "shipping", "--role", "editor")
+    told = run("admin", "add-to-team", "ieva", "--team", "billing", "--role", "viewer")
+    assert told.stdout == "ieva is viewer of billing, from the next token on\n"
+    assert groups_of(pool_id, "ieva") == ["billing:viewer", "operators", "shipping:editor"]
+
+
+def test_who_is_removed_has_no_role_there(run: Run, pool_id: str) -> None:
+    run("admin", "add-user", "ieva", "--team", "billing", "--role", "admin")
+    run("admin", "add-to-team", "ieva", "--team", "shipping", "--role", "viewer")
+    told = run("admin", "remove-from-team", "ieva", "--team", "billing")
+    assert "ieva is not in billing any more; the user's last token counts until" in told.stdout
+    assert groups_of(pool_id, "ieva") == ["shipping:viewer"]
+    again = run("admin", "remove-from-team", "ieva", "--team", "billing")
+    assert (again.exit_code, again.stderr) == (4, "Error: ieva is not in billing\n")
+
+
+def test_now_ends_the_sign_ins_too(run: Run, pool_id: str) -> None:
+    added = run("admin", "add-user", "ieva", "--team", "billing", "--role", "admin", "--json")
+    cognito = boto3.client("cognito-idp")
+    (client,) = cognito.list_user_pool_clients(UserPoolId=pool_id)["UserPoolClients"]
+    password = json.loads(added.stdout)["temporary_password"]
+    cognito.admin_set_user_password(
+        UserPoolId=pool_id, Username="ieva", Password=password, Permanent=True
+    )
+    signed_in = cognito.initiate_auth(
+        ClientId=client["ClientId"],
+        AuthFlow="USER_PASSWORD_AUTH",
+        AuthParameters={"USERNAME": "ieva", "PASSWORD": password},
+    )["AuthenticationResult"]
+
+    def renew() -> Any:
+        return cognito.initiate_auth(
+            ClientId=client["ClientId"],
+            AuthFlow="REFRESH_TOKEN_AUTH",
+            AuthParameters={"REFRESH_TOKEN": signed_in["RefreshToken"]},
+        )
+
+    assert renew()["AuthenticationResult"]
+    told = run("admin", "remove-from-team", "ieva", "--team", "billing", "--now", "--json")
+    assert json.loads(told.stdout) == {
+        "user": "ieva",
+        "groups": ["billing:admin"],
+        "signed_out": True,
+    }
+    with pytest.raises(cognito.exceptions.NotAuthorizedException):
+        renew()
+    # The sign-out may have failed the first time: it can be repeated.
+    again = run("admin", "remove-from-team", "ieva", "--team", "billing", "--now")
+    assert again.exit_code == 0, again.stderr
+
+
+def test_users_are_listed_with_their_teams(run: Run, pool_id: str) -> None:
+    run("admin", "add-user", "zane", "--email", "zane@example.com")
+    run("admin", "add-user", "ieva", "--team", "billing", "--role", "editor", "--operator")
+    run("admin", "add-to-team", "ieva", "--team", "shipping", "--role", "viewer")
+    boto3.client("cognito-idp").admin_disable_user(UserPoolId=pool_id, Username="zane")
+    assert listed(run) == {
+        "ieva": {
+            "email": None,
+            "status": "force_change_password",
+            "teams": ["billing:editor", "shipping:viewer"],
+            "is_operator": True,
+        },
+        "zane": {
+            "email": "zane@example.com",
+            "status": "disabled",
+            "teams": [],
+            "is_operator": False,
+        },
+    }
+    assert "billing:editor" in run("admin", "users").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "said"),
+    [
+        (("add-user", "ieva", "--team", "billing"), 2, "--team and --role are given together"),
+        (("add-user", "ieva", "--team", "b", "--role", "owner"), 2, "owner"),
+        (("add-user", "ieva", "--team", "No Team", "--role", "admin"), 3, "No such team"),
+        (
+            ("add-user", "ieva", "--team", "b", "--role", "admin", "--stack", "Patterned"),
+            3,
+            "by which b:admin is no admin of b",
+        ),
+        (("add-to-team", "nobody", "--team", "b", "--role", "admin"), 4, "nobody was not added"),
+        (("remove-from-team", "nobody", "--team", "b"), 4, "nobody was not removed from b"),
+    ],
+)
+def test_what_makes_no_member_is_refused(
+    run: Run, pool_id: str, arguments: tuple[str, ...], exit_code: int, said: str
+) -> None:
+    told = run("admin", *arguments)
+    assert told.exit_code == exit_code, told.output
+    assert said in told.stderr
+    assert "ieva" not in listed(run)

@@ -310,3 +310,39 @@ def test_whoami_of_a_token_that_tells_nothing(run: Run, api: FakeApi) -> None:
     told = run("whoami")
     assert told.exit_code == 5
     assert "not a JSON web token" in told.stderr
+
+
+def test_a_machine_signs_in_by_itself_once(
+    run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = _token(sub="c1", client_id="c1", exp=4_000_000_000)
+    api.answer("GET", "/.well-known/carillon", {"token_url": f"{api.url}/oauth2/token"})
+    api.answer("POST", "/oauth2/token", {"access_token": token})
+    api.answer("GET", "/status", {"state": "idle"})
+    caller = {"kind": "machine", "name": "ci", "teams": {"billing": "editor"}}
+    api.answer("GET", "/deployment", {"caller": caller})
+    for name, value in (("API_URL", api.url), ("CLIENT_ID", "c1"), ("CLIENT_SECRET", "s")):
+        monkeypatch.setenv(f"CARILLON_{name}", value)
+
+    assert run("status").exit_code == 0
+    told = json.loads(run("whoami", "--json").stdout)
+
+    assert (told["name"], told["owner"], told["teams"]) == ("ci", None, {"billing": "editor"})
+    sent = [(each.path, each.headers.get("authorization", "")[:7]) for each in api.requests]
+    assert sent == [
+        ("/.well-known/carillon", ""),
+        ("/oauth2/token", "Basic Y"),
+        ("/status", "Bearer "),
+        ("/deployment", "Bearer "),
+    ]
+    # A token that is given goes first.
+    run("status", "--token", "mine")
+    assert api.requests[-1].headers["authorization"] == "Bearer mine"
+
+
+def test_half_a_machine_is_refused(run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARILLON_API_URL", api.url)
+    monkeypatch.setenv("CARILLON_CLIENT_ID", "c1")
+    result = run("status")
+    assert result.exit_code == 5
+    assert "CARILLON_CLIENT_SECRET: must be set together with CARILLON_CLIENT_ID" in result.stderr

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from carillon.client.sign_in import Machine
 from carillon.local.receiver import Delivery
-from carillon.local.run import HeldLines, environment
+from carillon.local.run import HeldLines, environment, machine_environment
 
 
 def test_a_shell_that_sources_it_has_address_token_and_commands(tmp_path: Path) -> None:
@@ -40,3 +41,17 @@ def test_webhooks_are_told_once_the_stack_is_up(capsys: pytest.CaptureFixture[st
     lines.take(delivery)
 
     assert capsys.readouterr().out.count("got a webhook, signature verified") == 2
+
+
+def test_a_shell_that_sources_the_machine_s_file_is_the_machine(tmp_path: Path) -> None:
+    text = machine_environment("http://127.0.0.1:1", Machine("c1", "s/1+="), tmp_path / "py")
+    (tmp_path / "ci.env").write_text(text)
+    script = (
+        'export CARILLON_TOKEN=old CARILLON_TOKEN_FILE=old; . "$0"; '
+        'echo "$CARILLON_CLIENT_ID|$CARILLON_CLIENT_SECRET|$CARILLON_TEAM|'
+        '${CARILLON_TOKEN-none}|${CARILLON_TOKEN_FILE-none}"'
+    )
+    told = subprocess.run(
+        ["sh", "-c", script, str(tmp_path / "ci.env")], check=True, capture_output=True, text=True
+    )
+    assert told.stdout.strip() == "c1|s/1+=|demo|none|none"

@@ -21,6 +21,8 @@ _TEAM_PATH = re.compile(rf"/(?P<root>aws|aws-admin)/(?P<team>{TEAM_NAME})(?P<pat
 _ROLES_OF_PATHS = {"aws": Role.EDITOR, "aws-admin": Role.ADMIN}
 _NAMES = ("username", "preferred_username", "name", "email")
 """The claims that may say how people know the subject, best first."""
+_CLIENTS = ("client_id", "cid", "azp")
+"""The claims that name the client: of RFC 9068, of Okta, of OpenID Connect."""
 _MOST_NAME_CHARACTERS = 128
 _AGENTS = {"carillon-cli": Via.CLI, "carillon-console": Via.CONSOLE}
 
@@ -34,11 +36,12 @@ class Caller:
     for that owner, None for nothing (personal jobs that are switched off). `author` is what changes
     are noted under:
 
-    - `author.kind` person: a token with a subject; machine: a token whose `sub` is its `client_id`
-      (client credentials), whose teams are in its `scope`; role: a role of IAM. System is never a
-      caller: `owners.SYSTEM` is the author of what Carillon does by itself.
+    - `author.kind` person: a token with a subject; machine: a token whose `sub` is its client
+      (client credentials), whose teams are in its scopes, and which has no jobs of its own; role: a
+      role of IAM. System is never a caller: `owners.SYSTEM` is the author of what Carillon does by
+      itself.
     - `author.id` is the subject or the role's ARN, `author.name` what people know it by, "" for
-      none: from the first of `_NAMES` in the token, or the role's name.
+      none: from the first of `_NAMES` in the token, the machine's or the role's name.
     - `author.via` comes from the agent's name.
 
     `teams` are all that the token names, each with the role there. `is_operator`: it is in the
@@ -69,6 +72,8 @@ class Caller:
         """Raises ProblemError unless the caller's role includes `needed`; `what` says for what."""
         if self.role is None:
             detail = f"name the team to act for: {TEAM_HEADER}, or `carillon --team`"
+            if self.kind is AuthorKind.MACHINE:
+                detail = f"a machine has no jobs of its own: {detail}"
             raise ProblemError(Kind.TEAM_REQUIRED, detail)
         if not self.role.includes(needed):
             detail = f"you are {self.role} of {self.owner}: this {what}".rstrip()
@@ -87,10 +92,10 @@ def caller_of(event: Event, settings: Settings) -> Caller:
         owner = team_owner(role["team"])
         return Caller(owner, role["role"], author, {role["team"]: role["role"]})
     claims = _claims_of(event)
-    author = _author(_checked_subject(event), claims, _via(event))
+    author = _author(_checked_subject(event), claims, _via(event), settings.machine_names)
     names = names_of(claims.get(settings.team_claim))
     if author.kind is AuthorKind.MACHINE:
-        scopes = names_of(claims.get("scope"))
+        scopes = names_of(claims.get(settings.machine_scope_claim))
         names |= {
             each.removeprefix(SCOPE_PREFIX) for each in scopes if each.startswith(SCOPE_PREFIX)
         }
@@ -105,8 +110,8 @@ def caller_of(event: Event, settings: Settings) -> Caller:
 
 
 def _for_itself(caller: Caller, settings: Settings) -> Caller:
-    """Where nobody has jobs of its own an operator may still look, and see the deployment."""
-    if settings.personal_jobs:
+    """An operator that has no jobs of its own may still look, and see the deployment."""
+    if settings.personal_jobs and caller.kind is not AuthorKind.MACHINE:
         return replace(caller, role=Role.ADMIN)
     return replace(caller, role=Role.VIEWER if caller.is_operator else None)
 
@@ -199,11 +204,15 @@ def _role_name(arn: str) -> str:
     return "/".join(arn.split("/")[1:2])[:_MOST_NAME_CHARACTERS]
 
 
-def _author(subject: str, claims: Mapping[str, Any], via: Via) -> Author:
-    # A client that signed in by itself, with its secret, is its own subject.
-    is_machine = claims.get("client_id") == subject
+def _author(
+    subject: str, claims: Mapping[str, Any], via: Via, machine_names: Mapping[str, str]
+) -> Author:
     name = next((claims[member] for member in _NAMES if isinstance(claims.get(member), str)), "")
+    # A client that signed in by itself, with its secret, is its own subject.
+    is_machine = subject in (claims.get(member) for member in _CLIENTS)
     kind = AuthorKind.MACHINE if is_machine else AuthorKind.PERSON
+    if is_machine:
+        name = machine_names.get(subject, name)
     return Author(kind, subject, name[:_MOST_NAME_CHARACTERS], via)
 
 

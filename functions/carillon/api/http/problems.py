@@ -187,7 +187,7 @@ class Kind(Enum):
     INVALID_HEADER = ("invalid-header", 400, "A header cannot be read")
     UNAUTHENTICATED = ("unauthenticated", 401, "The request has no owner")
     NOT_A_MEMBER = ("not-a-member", 403, "The caller is no member of the team")
-    TEAM_REQUIRED = ("team-required", 403, "Jobs are those of teams here")
+    TEAM_REQUIRED = ("team-required", 403, "No team is named")
     ROLE_TOO_LOW = ("role-too-low", 403, "The caller's role does not allow it")
     NOT_FOUND = ("not-found", 404, "Not found")
     METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "The resource does not have this method")

@@ -1,6 +1,7 @@
 """The HTTP API with its authorizer: a Cognito user pool, or any OIDC issuer."""
 
 import json
+from collections.abc import Mapping
 
 import jsii
 from aws_cdk import Duration, RemovalPolicy
@@ -133,14 +134,20 @@ class Api(Construct):
         self._integration = integration = integrations.HttpLambdaIntegration("Function", function)
         self._roots: set[str] = set()
         self.issuer, self.audience = options.issuer, options.audience
+        self.machines: Mapping[str, str] = {}
         if self.users is not None:
             self.issuer, self.audience = self.users.issuer, self.users.client.user_pool_client_id
+            self.machines = self.users.machines
         self.console = (
             Console(self, "Console", options, self.users, self.http_api)
             if options.console
             else None
         )
-        audiences = [self.audience, *([self.console.client_id] if self.console else [])]
+        audiences = [
+            self.audience,
+            *([self.console.client_id] if self.console else []),
+            *self.machines.values(),
+        ]
         authorizer = authorizers.HttpJwtAuthorizer("Jwt", self.issuer, jwt_audience=audiences)
         for path in ("/", "/{proxy+}"):
             self.http_api.add_routes(
@@ -157,6 +164,13 @@ class Api(Construct):
         if emulation.is_on:
             return f"/_aws/execute-api/{self.http_api.api_id}/$default"
         return self.http_api.api_endpoint
+
+    def token_url(self, emulation: Emulation) -> str:
+        """The address at which machines get their tokens; of an emulator only the path. Empty
+        without machines."""
+        if self.users is None or not self.machines:
+            return ""
+        return "/oauth2/token" if emulation.is_on else f"{self.users.sign_in_url}/oauth2/token"
 
     def allow_team(self, grantee: iam.IGrantable, team: str, role: str) -> None:
         """Let a role of IAM act for a team, as `role` says; raises ConfigurationError."""

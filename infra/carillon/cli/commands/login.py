@@ -35,7 +35,8 @@ from carillon.client.sign_in import (
     save_credentials,
 )
 from carillon.client.steps import Lost, sent
-from carillon.client.tokens import claims_of, pool_request
+from carillon.client.tokens import pool_request
+from carillon.client.web_tokens import claims_of
 
 _COGNITO = re.compile(r"https://cognito-idp\.[a-z0-9-]+\.amazonaws\.com(\.cn)?(?=/)")
 _NEW_PASSWORD = "NEW_PASSWORD_REQUIRED"
@@ -158,7 +159,7 @@ UsernameOption = Annotated[
 ]
 ClientIdOption = Annotated[
     str | None,
-    typer.Option(envvar="CARILLON_CLIENT_ID", help="Of the user pool; by default from the API."),
+    typer.Option(help="Of the user pool; by default from the API."),
 ]
 EndpointOption = Annotated[
     str | None,
@@ -238,7 +239,7 @@ _NAMES = ("username", "cognito:username", "preferred_username", "email")
 
 def whoami(*, session: SessionOptions) -> None:
     """Show who you are to the API: the name, the owner of your jobs, your teams with your role in
-    each, and when the token expires.
+    each, and when the token expires. A machine has no jobs of its own.
 
     The token is renewed where it can be. Exit code 5 where it has expired.
     """
@@ -249,10 +250,12 @@ def whoami(*, session: SessionOptions) -> None:
     expires_at = datetime.fromtimestamp(int(claims.get("exp", 0)), UTC)
     expired = expires_at <= datetime.now(UTC)
     caller = {} if expired else api.get("/deployment").get("caller", {})
+    is_machine = caller.get("kind") == "machine"
     told = {
         "api_url": api.api_url,
-        "name": next((claims[name] for name in _NAMES if name in claims), None),
-        "owner": f"user/{claims['sub']}" if "sub" in claims else None,
+        "name": caller.get("name")
+        or next((claims[name] for name in _NAMES if name in claims), None),
+        "owner": f"user/{claims['sub']}" if "sub" in claims and not is_machine else None,
         "teams": caller.get("teams", {}),
         "is_operator": caller.get("is_operator", False),
         "expires_at": utc_text(expires_at),

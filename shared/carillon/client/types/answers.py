@@ -275,13 +275,6 @@ class Problem(TypedDict):
     detail: str
     instance: str
     errors: list[FieldProblem]
-class SignInForm(TypedDict):
-    version: str
-    issuer: str
-    client_id: str
-    sign_in: Literal["cognito", "oidc"]
-    console_client_id: str | None
-    sign_in_url: str | None
 class DeploymentForm(TypedDict):
     version: str
     limits: LimitsForm
@@ -314,6 +307,14 @@ class SegmentForm(TypedDict):
     backlog_minutes: NotRequired[int]
     lease_until: NotRequired[str | None]
     unreadable: NotRequired[str | None]
+class SignInForm(TypedDict):
+    version: str
+    issuer: str
+    client_id: str
+    sign_in: Literal["cognito", "oidc"]
+    console_client_id: str | None
+    sign_in_url: str | None
+    token_url: str | None
 class TransitionForm(TypedDict):
     transition_at: str
     kind: str

@@ -1,4 +1,4 @@
-"""`carillon admin ...`: what operators do to a deployment's tables, with AWS credentials."""
+"""`carillon admin ...`: what operators do to a deployment itself, with AWS credentials."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from carillon.cli.commands.admin.audit import audit
+from carillon.cli.commands.admin.machines import machine_clients
 from carillon.cli.commands.admin.reindex import reindex
 from carillon.cli.commands.admin.release import release
 from carillon.cli.commands.admin.smoke import smoke
 from carillon.cli.commands.admin.spread import spread
 from carillon.cli.commands.admin.stores import AdminOptions, open_deployment, require_segment
-from carillon.cli.commands.admin.users import add_user
+from carillon.cli.commands.admin.users import add_to_team, add_user, remove_from_team, users
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import utc_text
 from carillon.cli.options import Commands
@@ -51,11 +52,15 @@ def mend_segment(segment: SegmentArgument, *, options: AdminOptions) -> None:
 
 
 admin.command(name="audit")(audit)
+admin.command(name="add-to-team")(add_to_team)
 admin.command(name="add-user")(add_user)
+admin.command(name="machine-clients")(machine_clients)
 admin.command(name="reindex")(reindex)
 admin.command(name="release")(release)
+admin.command(name="remove-from-team")(remove_from_team)
 admin.command(name="smoke")(smoke)
 admin.command(name="spread")(spread)
+admin.command(name="users")(users)
 
 
 def mend(wheel: "WheelStore", segment: int, now: "Callable[[], datetime]") -> dict[str, Any]:

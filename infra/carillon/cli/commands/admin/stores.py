@@ -48,8 +48,11 @@ def open_deployment(options: AdminOptions) -> "tuple[Settings, Stores]":
 
     try:
         given = all(os.environ.get(name) for name in _TABLES)
-        variables = os.environ if given else _variables_of(options.stack)
-        settings = Settings.from_environment(variables, read_parameters)
+        settings = (
+            Settings.from_environment(os.environ, read_parameters)
+            if given
+            else settings_of(options.stack)
+        )
         return settings, open_stores(settings, SystemClock())
     except ConfigurationError as error:
         raise CliError.local(ExitCode.USAGE, "Bad setting", str(error)) from error
@@ -83,10 +86,17 @@ def outputs_of(stack: str) -> Mapping[str, str]:
     return outputs
 
 
-def _variables_of(stack: str) -> Mapping[str, str]:
-    """The environment of the stack's api function: what the deployment itself runs with."""
+def settings_of(stack: str) -> "Settings":
+    """The settings of the stack's api function: what the deployment itself runs with.
+
+    Raises CliError, ClientError, ConfigurationError.
+    """
     import boto3
+
+    from carillon.settings import Settings
+    from carillon.stores.dynamo import read_parameters
 
     name = outputs_of(stack)["ApiFunction"]
     function = boto3.client("lambda").get_function_configuration(FunctionName=name)
-    return function.get("Environment", {}).get("Variables", {})
+    variables = function.get("Environment", {}).get("Variables", {})
+    return Settings.from_environment(variables, read_parameters)
