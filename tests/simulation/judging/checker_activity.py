@@ -44,10 +44,11 @@ def in_the_feed(known: Known) -> Iterator[Violation]:
 
 
 def _is_untold(known: Known, row: Run) -> bool:
-    """True if the check of a run has put its row and died, and its job was deleted then."""
+    """True if the check of a run may have put its row and died, and its job was deleted then, to be
+    revived perhaps."""
     versions = known.evidence.versions.get(row.key.job_id, ())
-    is_gone = bool(versions) and versions[-1].job.state is JobState.DELETED
-    return row.key.kind is RunKind.WATCH and is_gone
+    gone = (each.at for each in versions if each.job.state is JobState.DELETED)
+    return row.key.kind is RunKind.WATCH and any(at >= row.updated_at for at in gone)
 
 
 def _ends_of(row: Run) -> Iterator[tuple[_Attempt, RunStatus]]:

@@ -2,10 +2,21 @@
 
 from dataclasses import replace
 
+import pytest
+
 from carillon.domain.activity.results import results_of
 from carillon.domain.activity.summary import Counted
-from carillon.domain.run import RunStatus
-from tests.simulation.judging.checker_book import JOB_ID, NOON, Book, after, found, only, plain
+from carillon.domain.run import RunKind, RunStatus
+from tests.simulation.judging.checker_book import (
+    JOB_ID,
+    NOON,
+    Book,
+    after,
+    found,
+    key_of,
+    only,
+    plain,
+)
 
 
 def told(book: Book) -> list[object]:
@@ -34,6 +45,20 @@ def test_a_deviation_that_nobody_told() -> None:
     lost = frozenset({(key.run_id, 1) for key in book.rows})
     evidence = book.evidence(30, activity=[], activity_lost=lost)
     assert not any(name == "feed" for name, _ in found(evidence))
+
+
+@pytest.mark.parametrize(("deleted", "is_broken"), [(110, True), (130, False), (None, True)])
+def test_the_check_of_a_job_that_was_deleted_then_may_have_told_of_nothing(
+    deleted: int | None, is_broken: bool
+) -> None:
+    book = Book("every 10s", expect_within=120)
+    row = book.claimed(key_of(10, RunKind.WATCH), after(120))
+    book.finished(row, after(120), RunStatus.MISSED, reason="not_succeeded", attempt=0)
+    if deleted is not None:
+        book.delete(deleted)
+        book.resume(140)
+    told_of = [name for name, _ in found(book.evidence(200, activity=[])) if name == "feed"]
+    assert told_of == ["feed"] * is_broken
 
 
 def test_a_result_that_no_row_shows() -> None:

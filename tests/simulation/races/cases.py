@@ -5,9 +5,10 @@ from dataclasses import replace
 from functools import partial
 
 from carillon.domain.decisions import SkipReason
-from carillon.domain.run import Resolution, RunKind, RunStatus
+from carillon.domain.run import RunKind, RunStatus
 from tests.simulation.races.chunks import CHUNK_RACES
 from tests.simulation.races.completions import COMPLETION_RACES
+from tests.simulation.races.dead_letters import REDRIVES
 from tests.simulation.races.ending import Ending
 from tests.simulation.races.exploration import Actor, Setting
 from tests.simulation.races.kit import (
@@ -26,7 +27,6 @@ from tests.simulation.races.kit import (
     one_shot,
     put,
     race,
-    refuses,
     rename,
     request,
     run_id,
@@ -51,13 +51,8 @@ PAUSE = request("pause", lambda api: api.jobs.pause(OWNER, JOB_ID))
 RESUME = request("resume", lambda api: api.jobs.resume(OWNER, JOB_ID))
 DELETE = request("delete", lambda api: api.jobs.delete(OWNER, JOB_ID))
 REVIVE = request("revive", put(**cron("5,6")))
-DISCARD = request("discard", lambda api: api.dead_letters.discard(OWNER, run_id(2)))
 LATER = job_patch({"schedule": {"cron": "6,7 12 * * *"}})
 CHANGE = request("change", lambda api: api.jobs.change(OWNER, JOB_ID, LATER, None))
-
-
-def redrive(name: str) -> Actor:
-    return request(name, lambda api: api.dead_letters.redrive(OWNER, run_id(2)))
 
 
 def generation() -> Setting:
@@ -182,46 +177,6 @@ def removal(ask: Actor) -> Setting:
     return race(at(6, 1), contents, [ask, tick()], passing_seconds=[46])
 
 
-def _dead() -> Setting:
-    """The only run of a one-shot was refused for good."""
-    contents = lived(at(4), {at(0, 10): create(**one_shot(2))}, behave=refuses)
-    return race(at(4, 1), contents, [], behave=fails_first)
-
-
-def redrive_twice() -> Setting:
-    """Two redrive one dead letter, while its redriven run fails once and is to be retried."""
-    actors = [redrive("redrive a"), redrive("redrive b"), executor()]
-    return replace(_dead(), actors=actors)
-
-
-def redrive_discard() -> Setting:
-    return replace(_dead(), actors=[redrive("redrive"), DISCARD, executor()])
-
-
-def redriven_well(ending: Ending) -> Iterator[str]:
-    """The dead letter and the run that was made of it say the same, and it is what was told.
-
-    Of two who are told at once either may win. A discard that died may have cancelled a run that
-    had yet to begin: it was asked for, and the run says so.
-    """
-    dead, made = ending.run(run_id(2)), ending.run(run_id(2, 1))
-    assert dead is not None
-    settled = "unsettled" if dead.settled is None else dead.settled.value
-    how = "absent" if made is None else made.status.value
-    if made is not None and made.reason == "its dead letter was discarded":
-        return
-    if dead.settled is Resolution.REDRIVEN and how != RunStatus.SUCCEEDED:
-        yield f"I1: the dead letter is redriven, but its run is {how}"
-    if dead.settled is Resolution.DISCARDED and how not in ("absent", RunStatus.CANCELLED):
-        yield f"the dead letter is discarded, but its run is {how}"
-    if ending.told and dead.settled is None:
-        yield f"{', '.join(sorted(ending.told))} was answered, but the dead letter is {settled}"
-    if ending.told and "discard" not in ending.told and how != RunStatus.SUCCEEDED:
-        yield f"I1: only a redrive was answered, but its run is {how}"
-    if ending.told == {"discard"} and how == RunStatus.SUCCEEDED:
-        yield "only a discard was answered, but the dead letter has run again"
-
-
 def cancel_start() -> Setting:
     """A run that waits for its retry is cancelled, while an executor gets to it."""
     create_it = {at(0, 10): create(**cron("4,8"))}
@@ -309,7 +264,6 @@ def skipped_before(again: Actor, reason: SkipReason, ending: Ending) -> Iterator
 
 _SKIPPED = frozenset({RunStatus.SUCCEEDED, RunStatus.SKIPPED})
 _CANCELLED = frozenset({RunStatus.SUCCEEDED, RunStatus.CANCELLED})
-_DEAD = frozenset({RunStatus.DEAD})
 
 RACES = (
     Race("indexing against tick", generation, "horizon_first", 10_000, losses=0),
@@ -345,23 +299,6 @@ RACES = (
     *(
         Race(f"{ask.name}'s removal against the tick", partial(removal, ask), "removed_early", 1000)
         for ask in (PAUSE, DELETE, CHANGE)
-    ),
-    Race(
-        "redrive against redrive",
-        redrive_twice,
-        "claim_unconditional",
-        10_000,
-        allowed=_DEAD,
-        check=redriven_well,
-    ),
-    Race(
-        "redrive against discard",
-        redrive_discard,
-        "settle_unread",
-        1000,
-        allowed=_DEAD,
-        check=redriven_well,
-        losses=0,
     ),
     Race("two frozen executors", two_frozen, "claim_unconditional", 1000, crashes=0, losses=0),
     Race(
@@ -399,5 +336,6 @@ RACES = (
     *SPREADS,
     *CHUNK_RACES,
     *STOPS,
+    *REDRIVES,
     *COMPLETION_RACES,
 )
