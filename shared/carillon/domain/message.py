@@ -162,7 +162,7 @@ class Message:
                 owner=str(form["owner"]),
                 job_id=str(form["job_id"]),
                 kind=RunKind(form["kind"]),
-                fire_at=_instant(form["fire_at"]),
+                fire_at=instant_of(form["fire_at"]),
                 request_id=str(form.get("request_id", "")),
                 redrive=int(form.get("redrive", 0)),
             ),
@@ -174,7 +174,7 @@ class Message:
             slot_key=str(form.get("slot", "")),
             missed=None if missed is None else _missed(missed),
             after_finish=bool(form.get("after_finish", False)),
-            moved_from=None if moved_from is None else _instant(moved_from),
+            moved_from=None if moved_from is None else instant_of(moved_from),
             wait_until=None if wait_until is None else _moment(wait_until),
             waits=int(form.get("waits", 0)),
             rate_slot=_slot(form.get("rate_slot")),
@@ -182,7 +182,7 @@ class Message:
             in_time=None if in_time is None else bool(in_time),
             returns=int(form.get("returns", 0)),
             store_waits=int(form.get("store_waits", 0)),
-            unreadable_since=None if unreadable_since is None else _instant(unreadable_since),
+            unreadable_since=None if unreadable_since is None else instant_of(unreadable_since),
         )
 
 
@@ -241,7 +241,7 @@ def _slot(form: list[Any] | None) -> RateSlot | None:
         return None
     at, limit, per_seconds, key, line_id, asked = form
     rate = Rate(int(limit), int(per_seconds), str(key))
-    return RateSlot(_instant(at), rate, str(line_id), int(asked))
+    return RateSlot(instant_of(at), rate, str(line_id), int(asked))
 
 
 def _missed_form(missed: Missed) -> dict[str, Any]:
@@ -268,12 +268,12 @@ def _missed(form: dict[str, Any]) -> Missed:
     schedule = parse_schedule(
         str(form["schedule"]),
         str(form["timezone"]),
-        None if start_at is None else _instant(start_at),
-        None if end_at is None else _instant(end_at),
+        None if start_at is None else instant_of(start_at),
+        None if end_at is None else instant_of(end_at),
         DstRule.from_text(str(form.get("dst", ""))),
     )
     return Missed(
-        since=_instant(form["since"]),
+        since=instant_of(form["since"]),
         catch_up=CatchUp(form["catch_up"]),
         schedule=schedule,
         calendar=None if calendar is None else _calendar_use(calendar),
@@ -291,12 +291,13 @@ def _moment_form(moment: datetime) -> float:
 
 
 def _moment(epoch_seconds: float) -> datetime:
-    whole = _instant(int(epoch_seconds))
+    whole = instant_of(int(epoch_seconds))
     milliseconds = round((float(epoch_seconds) - int(epoch_seconds)) * 1000)
     return whole + timedelta(milliseconds=milliseconds)
 
 
-def _instant(epoch_seconds: int) -> datetime:
+def instant_of(epoch_seconds: int) -> datetime:
+    """The instant in UTC; raises ValueError for one in which no job lives, and for no number."""
     if not 0 <= int(epoch_seconds) <= LAST_SECOND:
         raise ValueError(f"{epoch_seconds} lies outside of the time that jobs live in")
     return datetime.fromtimestamp(int(epoch_seconds), UTC)

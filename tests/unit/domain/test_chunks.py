@@ -196,7 +196,7 @@ ORDER = ChunkMessage(KEY, MEMBERS)
 
 
 class TestMessages:
-    @pytest.mark.parametrize("order", [ORDER, replace(ORDER, store_waits=3)])
+    @pytest.mark.parametrize("order", [ORDER, replace(ORDER, store_waits=3, unreadable_since=NOON)])
     def test_a_message_comes_back_whole(self, order: ChunkMessage) -> None:
         assert decode(encode(order)) == order
 
@@ -250,6 +250,7 @@ class TestMessages:
             {"owners": ["\ud800", "bob"]},
             {"owners": []},
             {"store_waits": "many"},
+            {"unreadable_since": "long ago"},
         ],
         ids=str,
     )

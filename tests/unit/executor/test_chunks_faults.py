@@ -53,17 +53,51 @@ class TestStoreFailures:
         world.run_until(DUE_AT + STORE_WAIT_SECONDS * SECOND, ticking=False)
         assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
 
-    @pytest.mark.parametrize("hours", [0, 23, 24])
+    @pytest.mark.parametrize("late", [0, 30])
+    @pytest.mark.parametrize(("hours", "is_given_up"), [(23.9, False), (24, True)])
     def test_a_row_that_cannot_be_read_for_a_day_lets_each_go_alone(
-        self, world: World, hours: int
+        self, world: World, late: int, hours: float, is_given_up: bool
     ) -> None:
+        """However late the chunk is when it is first met."""
         world.crash_after_claim(world.order())
-        world.clock.set(DUE_AT + timedelta(hours=hours))
+        world.clock.set(DUE_AT + timedelta(hours=late))
         with world.failing(world.chunks, "get", UnreadableRowError("of a later version")):
             world.handle_chunk(world.order())
+            assert world.sent() == [("chunk", 1)]
+            world.clock.advance(hours * 3600)
+            (kept,) = world.queue.kept()
+            world.queue.delete(kept.receipt)
+            world.executor.lane(kept.body, world.ends_at())
         alone = [("a", 1), ("b", 1), ("c", 1)]
-        assert world.sent() == (alone if hours == 24 else [("chunk", 1)])
+        assert world.sent() == (alone if is_given_up else [("chunk", 2)])
         assert world.called() == []
+
+    def test_a_success_whose_chunk_cannot_be_read_is_not_repeated(self, world: World) -> None:
+        world.handle_chunk(world.order())
+        since = world.clock.now()
+        world.queue.send([replace(world.order(), unreadable_since=since, store_waits=9)], [0])
+        with world.failing(world.chunks, "get", UnreadableRowError("of a later version")):
+            world.run_until(since + timedelta(days=1, minutes=1), ticking=False)
+        assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
+        assert world.sent() == []
+
+    def test_a_dead_letter_whose_chunk_cannot_be_read_goes_back_to_its_lane(
+        self, world: World
+    ) -> None:
+        world.crash_after_claim(world.order())
+        with world.failing(world.chunks, "get", UnreadableRowError("of a later version")):
+            world.handle_dead_chunk(world.order())
+        assert world.sent() == [("chunk", 1)]
+        world.run_until(DUE_AT + timedelta(minutes=8), ticking=False)
+        assert all(row and row.status is RunStatus.SUCCEEDED for row in map(world.row, "abc"))
+
+    def test_a_store_that_does_not_answer_is_waited_for_however_long(self, world: World) -> None:
+        world.crash_after_claim(world.order())
+        message = replace(world.order(), unreadable_since=DUE_AT, store_waits=9)
+        world.clock.set(DUE_AT + timedelta(days=3))
+        with world.failing(world.chunks, "get"):
+            world.handle_chunk(message)
+        assert world.sent() == [("chunk", 10)]
 
     def test_a_queue_that_takes_no_message_gets_them_at_the_next_reception(
         self, world: World

@@ -9,12 +9,14 @@ import pytest
 
 from carillon.domain.execution import store_waits
 from carillon.domain.message import decode, encode
+from carillon.domain.operation import OperationKind
 from carillon.domain.policies import CatchUp, Overlap
 from carillon.domain.run import DeadReason, Run, RunKey, RunKind, RunStatus
 from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.executor.batch import Handled, Report
 from carillon.schedules import CalendarRule
 from carillon.services.redrive import Redriver
+from tests.support.operation_kit import begin, now_of, put_dead
 from tests.support.world import FUNCTION_SECONDS, LIFETIME
 from tests.unit.executor.kit import NOON, World
 
@@ -147,6 +149,52 @@ def test_a_run_that_has_ended_stays_as_it_is_though_nobody_can_read_it() -> None
     lane.receive_until(lane.message.due_at + DAY + timedelta(minutes=6))
     assert lane.reports[-1].handled is Handled.DROPPED
     assert lane.world.runs._rows[lane.message.key] == ended
+
+
+def test_a_run_that_another_executor_has_is_given_up_once_that_has_lost_it() -> None:
+    lane = Lane()
+    lapses_at = NOON + DAY + timedelta(minutes=1)
+    held = Run(
+        key=lane.message.key, status=RunStatus.RUNNING, attempt=1, token=1, claim_id="1",
+        generation_id=lane.message.generation_id, updated_at=NOON, expires_at=NOON + 9 * DAY,
+        lease_until=lapses_at, started_at=NOON, attempt_started_at=NOON,
+    )  # fmt: skip
+    assert lane.world.runs.claim(held, None)
+    given_up = replace(lane.message, store_waits=9, unreadable_since=NOON)
+    error = UnreadableRowError("of a later version")
+    lane.world.clock.set(NOON + DAY)
+    assert lane.world.executor._waiting.wait(given_up, error).handled is Handled.DEFERRED
+    assert lane.run == held
+    lane.world.clock.set(lapses_at)
+    assert lane.world.executor._waiting.wait(given_up, error).handled is Handled.RAN
+    assert lane.run is not None
+    assert (lane.run.status, lane.run.reason) == (RunStatus.DEAD, DeadReason.UNREADABLE)
+
+
+def test_a_run_that_has_ended_stays_as_it_is_though_nobody_can_read_its_job() -> None:
+    lane = Lane()
+    lane.receive()
+    ended = lane.run
+    given_up = replace(lane.message, waits=1, store_waits=9, unreadable_since=NOON)
+    lane.world.clock.set(NOON + DAY)
+    error = UnreadableRowError("of a later version")
+    report = lane.world.executor._waiting.wait(given_up, error)
+    assert (report.handled, report.run) == (Handled.DROPPED, ended)
+    assert lane.run == ended
+
+
+def test_an_operation_whose_step_meets_a_row_that_cannot_be_read_fails_after_a_day() -> None:
+    world = World(segments=1)
+    put_dead(world, world.create("job", "0 0 1 1 *"), 3)
+    begun = begin(world, OperationKind.DISCARD, 20)
+    (order,) = world.drain()
+    held_up = replace(order, store_waits=9, unreadable_since=NOON)
+    error = UnreadableRowError("of a later version")
+    for after, state in ((timedelta(hours=23), "running"), (DAY, "failed")):
+        world.clock.set(NOON + after)
+        world.executor._waiting.wait(held_up, error)
+        assert now_of(world, begun).state.value == state
+    assert now_of(world, begun).note == "step 1: UnreadableRowError: of a later version"
 
 
 def test_the_run_of_a_fixed_delay_is_never_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@
 Returning acknowledges the message; raising leaves it to the queue.
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from carillon.domain.chunks.chunk import (
@@ -77,16 +76,15 @@ class ChunkProtocol:
         return report
 
     def wait(self, message: ChunkMessage, error: StoreUnavailableError) -> Report:
-        """Send a copy of a message that the store has failed, to be acknowledged then. A chunk that
-        cannot be read is given up a day after its second: each of its occurrences goes alone, where
-        the rows of those that have succeeded absorb it."""
-        age = self._ports.clock.now() - message.key.due_at
-        is_unreadable = isinstance(error, UnreadableRowError)
-        if is_unreadable and age >= store_waits.GIVEN_UP_AFTER:
+        """Send a copy of a message that the store has failed, to be acknowledged then. A chunk is
+        given up a day after it could not be read for the first time: each of its occurrences goes
+        alone, where the rows of those that have succeeded absorb it."""
+        now, is_unreadable = self._ports.clock.now(), isinstance(error, UnreadableRowError)
+        if is_unreadable and store_waits.is_given_up(message, now):
             return _report(
                 message, send_alone(self._ports, list(map(message.alone, message.members)))
             )
-        again = replace(message, store_waits=message.store_waits + 1)
+        again = store_waits.held_up(message, now, is_unreadable=is_unreadable)
         self._ports.queue.send([again], [int(store_waits.wait_of(message).total_seconds())])
         first = message.alone(message.members[0])
         reason = "a row cannot be read" if is_unreadable else "the store failed"

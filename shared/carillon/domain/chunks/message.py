@@ -56,12 +56,14 @@ class Member:
 class ChunkMessage:
     """The order to handle the occurrences of a chunk together, each as a first attempt.
 
-    `store_waits` counts its waits for a store.
+    `store_waits` counts its waits for a store; since `unreadable_since`, in whole seconds, a row
+    cannot be read.
     """
 
     key: ChunkKey
     members: tuple[Member, ...]
     store_waits: int = 0
+    unreadable_since: datetime | None = None
 
     @property
     def lane(self) -> Lane:
@@ -122,6 +124,8 @@ def encode(order: Order) -> str:
     }
     if order.store_waits:
         body["store_waits"] = order.store_waits
+    if order.unreadable_since is not None:
+        body["unreadable_since"] = int(order.unreadable_since.timestamp())
     return json.dumps(body, separators=(",", ":"))
 
 
@@ -145,7 +149,13 @@ def _chunk_message(form: dict[str, Any]) -> ChunkMessage:
         raise ValueError("a chunk of no runs")
     if not all(0 <= each.spread_seconds <= key.minute * 60 for each in members):
         raise ValueError("a run lies outside of the time that jobs live in")
-    return ChunkMessage(key, members, int(form.get("store_waits", 0)))
+    since = form.get("unreadable_since")
+    return ChunkMessage(
+        key,
+        members,
+        int(form.get("store_waits", 0)),
+        None if since is None else single.instant_of(since),
+    )
 
 
 def _member(

@@ -7,8 +7,9 @@ after a day, in which a deployment can be rolled forward again, its message is g
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
-from carillon.domain.chunks.message import Order
+from carillon.domain.chunks.message import ChunkMessage, Order
 from carillon.domain.message import Message
 
 FIRST_WAIT = timedelta(seconds=10)
@@ -16,6 +17,7 @@ LONGEST_WAIT = timedelta(minutes=5)
 GIVEN_UP_AFTER = timedelta(hours=24)
 """Of a row that cannot be read."""
 _DOUBLED_AT_MOST = 10
+_Order = TypeVar("_Order", Message, ChunkMessage)
 
 
 def wait_of(message: Order) -> timedelta:
@@ -24,7 +26,7 @@ def wait_of(message: Order) -> timedelta:
     return min(LONGEST_WAIT, FIRST_WAIT * doubled)
 
 
-def held_up(message: Message, now: datetime, *, is_unreadable: bool) -> Message:
+def held_up(message: _Order, now: datetime, *, is_unreadable: bool) -> _Order:
     """The message in its next wait for the store."""
     since = message.unreadable_since
     if is_unreadable and since is None:
@@ -39,10 +41,11 @@ def handled(message: Message) -> Message:
     return replace(message, store_waits=0, unreadable_since=None)
 
 
-def is_given_up(message: Message, now: datetime) -> bool:
+def is_given_up(message: Order, now: datetime) -> bool:
     """True if a message has waited long enough for a row that cannot be read.
 
     The run of a fixed delay is never given up: the job's next occurrence hangs on it.
     """
     since = message.unreadable_since
-    return since is not None and now - since >= GIVEN_UP_AFTER and not message.after_finish
+    is_bound_to = isinstance(message, Message) and message.after_finish
+    return since is not None and now - since >= GIVEN_UP_AFTER and not is_bound_to
