@@ -29,6 +29,7 @@ CODE = (
     "domain",
     "errors",
     "executor",
+    "garbage",
     "reading",
     "schedules",
     "services",
