@@ -51,7 +51,7 @@ from carillon.schedules import (
 )
 from carillon.schedules.placement.window import LONGEST_WINDOW_SECONDS
 from carillon.stores.dynamo import jobs, runs, side_rows, wheel
-from carillon.stores.dynamo.table import RawItem
+from carillon.stores.dynamo.attributes import RawItem
 from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, OPERATIONS, RowKind
 from tests.contract.samples import GENERATION_ID
 from tests.settings import BODY, SETTINGS

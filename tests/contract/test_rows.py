@@ -10,7 +10,7 @@ import pytest
 from carillon.domain.admission.state import PermitHolder, key_admission
 from carillon.domain.calendar import CalendarUse
 from carillon.domain.events import JOB_EVENTS
-from carillon.domain.job import Lane
+from carillon.domain.job import Lane, Slow
 from carillon.domain.policies import Backoff, CatchUp, Concurrency, Overlap, Rate, RetryPolicy
 from carillon.domain.run import (
     RESULT_LIMIT_BYTES,
@@ -26,9 +26,9 @@ from carillon.domain.wheel.segment import Backlog, Cursor
 from carillon.schedules import CalendarRule, SlotKind, parse_schedule
 from carillon.schedules.insight.cost import read_units, write_units
 from carillon.stores.dynamo import jobs, runs, side_rows, wheel
-from carillon.stores.dynamo.attributes import item_size
+from carillon.stores.dynamo.attributes import RawItem, item_size
 from carillon.stores.dynamo.models import JobRow, SideRow
-from carillon.stores.dynamo.table import RawItem, keys_of
+from carillon.stores.dynamo.table import keys_of
 from carillon.stores.ports import ADMISSION_ROWS, CALENDARS, OPERATIONS
 from tests.contract.kit import Kit
 from tests.contract.samples import (
@@ -129,6 +129,19 @@ def test_an_item_is_the_one_that_its_row_would_give(monkeypatch: pytest.MonkeyPa
     direct = [runs.item_of(run) for run in (full, a_run(a_key("o")))]
     monkeypatch.setattr(runs, "item_as", lambda model, **values: model(**values).serialize())
     assert [runs.item_of(run) for run in (full, a_run(a_key("o")))] == direct
+
+
+def test_an_item_is_read_as_its_row_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    completion = Completion("h", NOW, 30, is_open=True, permits=("p",))
+    attempts = (AttemptRecord(1, NOW, NOW, RunError("k", "m", permanent=True)),)
+    full = a_run(a_key("o"), attempts=attempts, completion=completion, waits=2)
+    job = a_job(SUBJECT, slow=Slow(NOW, "it lasts"), note="why", resume_at=NOW)
+    of_runs = [runs.item_of(run) for run in (full, a_run(a_key("o")))]
+    direct = [*map(runs.run_of, of_runs), jobs.job_of(jobs.item_of(job))]
+    for module in (runs, jobs):
+        monkeypatch.setattr(module, "row_as", lambda model, item: model.from_raw_data(item))
+    assert [*map(runs.run_of, of_runs), jobs.job_of(jobs.item_of(job))] == direct
+    assert direct == [full, a_run(a_key("o")), job]
 
 
 def test_a_job_with_a_small_payload_is_small() -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime
+from functools import cache
 from types import NoneType
 from typing import Annotated, Any, get_args
 
@@ -200,6 +201,7 @@ class DefaultedDocument(Document):
         return made
 
 
+@cache
 def defaulted(declared: type[Any]) -> frozenset[str]:
     """The members with a default that is not null, by their names in JSON."""
     if is_dataclass(declared):

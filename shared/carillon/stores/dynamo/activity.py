@@ -18,9 +18,9 @@ from carillon.domain.activity.results import Result
 from carillon.domain.run import RunKey, RunKind, RunStatus
 from carillon.schedules.base import EPOCH
 from carillon.stores.activity import Record
-from carillon.stores.dynamo.attributes import item_size
+from carillon.stores.dynamo.attributes import RawItem, item_size, row_as
 from carillon.stores.dynamo.models import ActivityRow
-from carillon.stores.dynamo.table import RawItem, Span, Table
+from carillon.stores.dynamo.table import Span, Table
 
 SHARDS = 8
 """Partitions that an owner's day is spread over: each takes 1,000 records a second."""
@@ -109,7 +109,7 @@ def _partition(owner: str, day: datetime, shard: int) -> str:
 def _readable(owner: str, day: datetime, items: Sequence[RawItem]) -> Iterator[Record]:
     for item in items:
         try:
-            row = ActivityRow.from_raw_data(item)
+            row = row_as(ActivityRow, item)
             results = tuple(_results_of(owner, json.loads(zlib.decompress(row.body))))
         except Exception:
             continue

@@ -13,8 +13,9 @@ from carillon.errors import UnreadableRowError
 from carillon.schedules.base import EPOCH
 from carillon.stores.changes import ChangeFilter
 from carillon.stores.cursors import decode_cursor, encode_cursor
+from carillon.stores.dynamo.attributes import RawItem, row_as
 from carillon.stores.dynamo.models import AttentionIndex, ChangeRow
-from carillon.stores.dynamo.table import Partitions, RawItem, Span, Table, readable
+from carillon.stores.dynamo.table import Partitions, Span, Table, readable
 from carillon.stores.pages import Page
 
 _CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
@@ -108,7 +109,7 @@ def _page(
 
 def _change_of(item: RawItem) -> Change:
     try:
-        return change_of_text(ChangeRow.from_raw_data(item).body)
+        return change_of_text(row_as(ChangeRow, item).body)
     except Exception as error:  # whatever a row makes of the parsers
         raise UnreadableRowError(f"change {item.get('run_key')}: {error}") from error
 

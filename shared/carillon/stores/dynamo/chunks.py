@@ -11,9 +11,9 @@ from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.chunks.placing import Plan
 from carillon.domain.policies import Lane
 from carillon.errors import UnreadableRowError
-from carillon.stores.dynamo.attributes import instant_of, microseconds_of
+from carillon.stores.dynamo.attributes import RawItem, instant_of, item_as, microseconds_of, row_as
 from carillon.stores.dynamo.models import ChunkRow, PlanRow
-from carillon.stores.dynamo.table import RawItem, Table, item_as
+from carillon.stores.dynamo.table import Table
 
 _REF_BYTES = 13
 _END = struct.Struct(f">{_REF_BYTES}sBQIB")
@@ -72,7 +72,7 @@ def chunk_item_of(chunk: Chunk) -> RawItem:
 def chunk_of(key: ChunkKey, item: RawItem) -> Chunk:
     """The chunk of an item that `chunk_item_of` made; raises UnreadableRowError for any other."""
     try:
-        row = ChunkRow.from_raw_data(item)
+        row = row_as(ChunkRow, item)
         pool = [str(each) for each in row.results or ()]
         ends = None if row.ends is None else dict(_unpacked(row.ends, pool))
         listed = row.refs or b""
@@ -107,7 +107,7 @@ def plan_item_of(plan: Plan) -> RawItem:
 def plan_of(segment: int, minute: int, item: RawItem) -> Plan:
     """The plan of an item that `plan_item_of` made; raises UnreadableRowError for any other."""
     try:
-        row = PlanRow.from_raw_data(item)
+        row = row_as(PlanRow, item)
         counts = json.loads(row.chunks or "[]")
         chunks = {(int(second), Lane(lane)): int(count) for second, lane, count in counts}
         return Plan(segment, minute, row.salt, row.expires_at, chunks)

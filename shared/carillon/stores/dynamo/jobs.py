@@ -21,9 +21,10 @@ from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
 from carillon.domain.spec.schedule_spec import TimingSpec
 from carillon.errors import UnreadableRowError, reason_of
 from carillon.stores.cursors import decode_cursor, encode_cursor
+from carillon.stores.dynamo.attributes import RawItem, row_as
 from carillon.stores.dynamo.changes import change_of_text, change_text
 from carillon.stores.dynamo.models import GenerationMap, JobRow, SlowMap
-from carillon.stores.dynamo.table import Keys, RawItem, Table, readable, unchanged
+from carillon.stores.dynamo.table import Keys, Table, readable, unchanged
 from carillon.stores.ports import JobFilter, Page, Tally
 
 _SCAN = ("all jobs",)
@@ -183,7 +184,7 @@ def item_of(job: Job) -> RawItem:
 def job_of(item: RawItem) -> Job:
     """The job of an item that `item_of` made; raises UnreadableRowError for any other."""
     try:
-        return _job_of(JobRow.from_raw_data(item))
+        return _job_of(row_as(JobRow, item))
     except Exception as error:  # whatever a row makes of the parsers
         raise UnreadableRowError(f"job {_id_of(item)}: {reason_of(error)}") from error
 
@@ -233,7 +234,7 @@ def _change_of(text: str | None) -> Change | None:
 def _summary_of(item: RawItem) -> JobSummary:
     """The summary in an item of the index; raises UnreadableRowError."""
     try:
-        row = JobRow.from_raw_data(item)
+        row = row_as(JobRow, item)
         times = TimingSpec.of_timing_text(row.times)
         return JobSummary(
             owner=row.owner,

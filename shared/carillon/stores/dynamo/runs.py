@@ -25,6 +25,7 @@ from carillon.domain.run import (
 from carillon.errors import UnreadableRowError
 from carillon.schedules.base import EPOCH
 from carillon.stores.cursors import decode_cursor, encode_cursor
+from carillon.stores.dynamo.attributes import RawItem, item_as, row_as
 from carillon.stores.dynamo.models import (
     AttemptMap,
     AttentionIndex,
@@ -33,7 +34,7 @@ from carillon.stores.dynamo.models import (
     ResultRow,
     RunRow,
 )
-from carillon.stores.dynamo.table import RawItem, Span, Table, item_as, readable, unchanged
+from carillon.stores.dynamo.table import Span, Table, readable, unchanged
 from carillon.stores.ports import DeadLetterFilter, Page
 
 _NOTHING = ("~", "!")
@@ -195,7 +196,7 @@ def result_item_of(run: Run, text: str) -> RawItem:
 def result_of(item: RawItem) -> str:
     """The text of an item that `result_item_of` made; raises UnreadableRowError for any other."""
     try:
-        return zlib.decompress(ResultRow.from_raw_data(item).body).decode()
+        return zlib.decompress(row_as(ResultRow, item).body).decode()
     except Exception as error:
         raise UnreadableRowError(f"result {item.get('job_key')}: {error}") from error
 
@@ -207,7 +208,7 @@ def _result_partition(key: RunKey) -> str:
 def run_of(item: RawItem) -> Run:
     """The run of an item that `item_of` made; raises UnreadableRowError for any other."""
     try:
-        return _run_of(RunRow.from_raw_data(item))
+        return _run_of(row_as(RunRow, item))
     except Exception as error:
         where = f"{item.get('job_key')}/{item.get('run_key')}"
         raise UnreadableRowError(f"run {where}: {error}") from error

@@ -11,8 +11,9 @@ from pydantic import TypeAdapter
 from carillon.clock import ceil_second
 from carillon.errors import UnreadableRowError
 from carillon.stores.cursors import decode_cursor, encode_cursor
+from carillon.stores.dynamo.attributes import RawItem, row_as
 from carillon.stores.dynamo.models import SideRow
-from carillon.stores.dynamo.table import Keys, RawItem, Table, readable
+from carillon.stores.dynamo.table import Keys, Table, readable
 from carillon.stores.ports import Page, Row, RowKind
 
 
@@ -84,7 +85,7 @@ def row_of(kind: RowKind[Row], item: RawItem, key: str | None = None) -> Row:
     `key` is needed where the kind allows any text: the item's keys have its digest.
     """
     try:
-        stored = SideRow.from_raw_data(item)
+        stored = row_as(SideRow, item)
         members = {**json.loads(stored.body), "owner": stored.owner, "revision": stored.revision}
         members[kind.key] = _key_of(kind, item) if key is None else key
         if stored.expires_at is not None:

@@ -17,6 +17,7 @@ from pynamodb.models import Model
 
 from carillon.clock import Clock, Entropy
 from carillon.errors import StoreUnavailableError, UnreadableRowError
+from carillon.stores.dynamo.attributes import RawItem
 
 ATTEMPTS = 8
 """Times that a part refused by a batch is sent before the store or queue counts as unavailable."""
@@ -31,9 +32,6 @@ def pause(attempt: int, clock: Clock, entropy: Entropy) -> None:
 
 
 Row = TypeVar("Row")
-
-RawItem = dict[str, dict[str, Any]]
-"""An item as DynamoDB writes it: {name: {type: value}}."""
 
 _CONDITION_FAILED = "ConditionalCheckFailedException"
 _REFUSED = "ValidationException"
@@ -62,14 +60,6 @@ def keys_of(model: type[Model]) -> tuple[Key, Key]:
     hash_key = next(attribute for attribute in attributes if attribute.is_hash_key)
     range_key = next(attribute for attribute in attributes if attribute.is_range_key)
     return hash_key, range_key
-
-
-def item_as(model: type[Model], **values: Any) -> RawItem:
-    """The item of a row with these attributes, as `model(**values).serialize()` gives it,
-    without making the row; those that are None are absent."""
-    attributes = model.get_attributes()
-    typed = ((attributes[name], value) for name, value in values.items() if value is not None)
-    return {each.attr_name: {each.attr_type: each.serialize(value)} for each, value in typed}
 
 
 class Partitions:

@@ -18,9 +18,9 @@ from carillon.domain.wheel.pace import BUCKETS, Shares
 from carillon.domain.wheel.segment import Backlog, Control, Cursor, Remains
 from carillon.errors import UnreadableRowError, reason_of
 from carillon.schedules import DEFAULT_DST, CalendarRule, DstRule, Schedule, parse_schedule
-from carillon.stores.dynamo.attributes import instant_of
+from carillon.stores.dynamo.attributes import RawItem, instant_of
 from carillon.stores.dynamo.models import BacklogMap, ControlRow, CursorMap, SharesMap, WheelRow
-from carillon.stores.dynamo.table import RawItem, Table, unchanged
+from carillon.stores.dynamo.table import Table, unchanged
 from carillon.stores.ports import EntryPage
 
 CONTROL_KEY = "control"
