@@ -73,6 +73,8 @@ _TEAM_PARAMETER = {
     "description": "The team to act for; without it you act for yourself.",
     "schema": {"type": "string", "pattern": f"^{TEAM_NAME}$"},
 }
+_UNCACHED = {"Cache-Control": "no-store"}
+"""One address has an answer for each owner: no cache may give one the answer of another."""
 _RESOLVERS_OWN = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
 """Schemas of what the resolver itself would answer; all of ours are problems."""
 
@@ -200,12 +202,12 @@ class Api:
             response = problem_response(problem_of(error), str(event.get("rawPath", "/")))
             return {
                 "statusCode": response.status_code,
-                "headers": response.headers,
+                "headers": {**response.headers, **_UNCACHED},
                 "body": response.body,
                 "isBase64Encoded": False,
             }
         answer = self.app.resolve(checked, context)
-        headers = dict(answer.get("headers") or {})
+        headers = {**(answer.get("headers") or {}), **_UNCACHED}
         if "Location" in headers:  # as the path that was asked for: /aws/{team}/jobs/...
             headers["Location"] = asked_path.removesuffix(event["rawPath"]) + headers["Location"]
         # The gateway takes null for "no body", MiniStack does not.

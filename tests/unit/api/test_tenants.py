@@ -165,6 +165,18 @@ def test_a_cursor_of_another_owner_is_refused(client: Client, stranger: Client) 
     assert stranger.get("/jobs", cursor=cursor).fields == ["cursor"]
 
 
+def test_no_cache_keeps_an_answer(client: Client, stranger: Client, job: Json) -> None:
+    """One address has another answer for each owner, and for each team of a person."""
+    for answer in (
+        client.get("/jobs"),
+        client.get(f"/jobs/{job['job_id']}"),
+        stranger.get(f"/jobs/{job['job_id']}"),
+        client.send("GET", "/jobs", headers={"Carillon-Team": "no/team"}),
+        client.send("POST", "/jobs", "no json"),
+    ):
+        assert answer.headers["cache-control"] == "no-store", answer
+
+
 def test_the_same_key_is_another_job_for_another_owner(client: Client, stranger: Client) -> None:
     mine = client.post("/jobs", BODY, key="k")
     theirs = stranger.post("/jobs", BODY | {"name": "theirs"}, key="k")
