@@ -7,6 +7,7 @@ from tests.models.chunk_state import (
     Row,
     State,
     at,
+    called,
     sent,
     spared,
     succeeded,
@@ -101,6 +102,10 @@ def looking(turn: Turn) -> Moves:
         yield turn.goes("looks: ok in a chunk", me._replace(step="ending"), _discarded(turn))
     else:
         row = state.rows[0]
+        if "died" in found and looked[1] not in row.by and not turn.has("looks past a death"):
+            dead = Row("running", 0, False, 1, looked[1:])
+            me = me._replace(attempt=2, before=dead)
+            row = row._replace(attempt=2, by=tuple(sorted({*row.by, looked[1]})))
         by = {*row.by, own} if turn.variant.has_x(own) else {*row.by}
         adopted = with_row(state, "x", row._replace(by=tuple(sorted(by))))
         yield turn.goes(f"looks: {found}", me._replace(step="alone_calling"), adopted)
@@ -126,7 +131,7 @@ def alone_calling(turn: Turn) -> Moves:
     if me.attempt > MOST_ATTEMPTS:
         yield turn.goes("has no attempt left", then._replace(is_final=True))
         return
-    state = spared(turn.state, name, -1)
+    state = called(turn.state, name)
     if name == "x" and me.late:
         state = state._replace(wrong=("x starts under a claim after an acknowledged pause",))
     if turn.variant.own_lacks:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.models import alone_turns, chunk_turns
+from tests.models.alone_turns import MOST_ATTEMPTS
 from tests.models.chunk_state import (
     ALONE,
     Chunk,
@@ -70,6 +71,8 @@ class ChunkModel:
 
     def wrong(self, state: State) -> list[str]:
         found = list(state.wrong)
+        if state.calls > MOST_ATTEMPTS:
+            found.append("x is called more often than it has attempts")
         for name in "xy":
             row, in_chunks = state.rows[at(name)], _in_chunks(state, name)
             if state.oks[at(name)] > 1:

@@ -64,7 +64,8 @@ class Executor(NamedTuple):
 
 class State(NamedTuple):
     """`change` is how far the request has got: asked, sent, committed, over. `spare` is how often x
-    and y may still be called: once, and once more for each attempt that failed, died or lapsed."""
+    and y may still be called: once, and once more for each attempt that failed, died or lapsed;
+    `calls` is how often x was."""
 
     chunks: tuple[Chunk, ...]
     messages: tuple[Text, ...]
@@ -77,6 +78,7 @@ class State(NamedTuple):
     letters: int = 0
     rows: tuple[Row, Row] = (Row(), Row())
     spare: tuple[int, int] = (1, 1)
+    calls: int = 0
     oks: tuple[int, int] = (0, 0)
     halted: bool = False
     wrong: tuple[str, ...] = ()
@@ -130,6 +132,11 @@ def spared(state: State, occurrences: str, count: int = 1) -> State:
     for each in occurrences:
         state = state._replace(spare=added(state.spare, each, count))
     return state
+
+
+def called(state: State, occurrences: str) -> State:
+    calls = state.calls + occurrences.count("x")
+    return spared(state._replace(calls=calls), occurrences, -1)
 
 
 def succeeded(state: State, occurrence: str) -> State:

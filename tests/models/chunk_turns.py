@@ -13,6 +13,7 @@ from tests.models.chunk_state import (
     Text,
     Variant,
     at,
+    called,
     sent,
     spared,
     succeeded,
@@ -125,14 +126,14 @@ def calling(turn: Turn) -> Moves:
     """Call side by side; y succeeds at once."""
     me = turn.me
     y = "y" * any(each[0] == "y" for each in me.text.members)
-    state = spared(turn.state, y, -1)
+    state = called(turn.state, y)
     if not me.running:
         yield turn.goes("calls the rest", me._replace(step="finishing", called=y), state)
         return
     if "unfit" in turn.variant.ends:
         then = _ended(me, "alone")._replace(step="finishing", called=y)
         yield turn.goes("sends x alone, uncalled", then, sent(state, alone(me.running[0])))
-    state = spared(state, "x", -1)
+    state = called(state, "x")
     if me.late:
         state = state._replace(wrong=("x starts under a claim after an acknowledged pause",))
     both = me._replace(called=f"x{y}")
@@ -282,10 +283,17 @@ def following(turn: Turn) -> Moves:
     elif end == "died" and turn.has("sends nothing of what died"):
         end = "died, dropped"
     else:
-        if end == "died" and state.rows[at(member[0])].status == "none":
-            others = [m[1] for m in me.text.members if m[0] == member[0]]
-            died = Row("running", 0, False, 1, tuple(sorted(others)))
-            state = with_row(state, member[0], died)
+        if end == "died" and not turn.has("leaves a death uncounted"):
+            row = state.rows[at(member[0])]
+            is_other = row.status == "running" and member[1] not in row.by
+            only_new = turn.has("counts a death only where there is no row")
+            if is_other and row.live and not only_new:
+                yield turn.leaves(f"finds the row of {member} claimed for others")
+                return
+            if row.status == "none" or (is_other and not only_new):
+                others = {m[1] for m in me.text.members if m[0] == member[0]}
+                by, attempt = tuple(sorted({*others, *row.by})), max(row.attempt, 1)
+                state = with_row(state, member[0], Row("running", 0, False, attempt, by))
         state = sent(state, alone(member))
     yield turn.goes(f"follows {member} up: {end}", me._replace(left=me.left[1:]), state)
 

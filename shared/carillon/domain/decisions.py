@@ -100,9 +100,11 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Deliver the run to its target."""
+    """Deliver the run to its target. `died`: the row of an attempt at it that died in a chunk and
+    is yet to count."""
 
     note: str | None = None
+    died: Run | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -313,6 +313,10 @@ class Run:
             expires_at=max(self.expires_at, expires_at),
         )
 
+    def was_claimed_for(self, generation_id: str) -> bool:
+        """True if a message of the generation has claimed the run, which has not ended since."""
+        return generation_id == self.generation_id or generation_id in self.other_generations
+
     def is_held_by(self, claim: "Run") -> bool:
         """True if the row is RUNNING under the claim that `claim` was made from."""
         is_same_claim = (self.token, self.claim_id) == (claim.token, claim.claim_id)

@@ -30,10 +30,7 @@ def in_the_feed(known: Known) -> Iterator[Violation]:
             ends = dict(_ends_of(row))
             wanted |= ends
             for attempt, status in ends.items():
-                is_lost = attempt in known.evidence.activity_lost
-                # The executor that tells of it may have yet to come.
-                told_by = max(row.key.fire_at, row.updated_at + TOLD_WITHIN)
-                is_lost = is_lost or told_by > known.evidence.until or _is_untold(known, row)
+                is_lost = attempt in known.evidence.activity_lost or _is_untold(known, row)
                 if _deviates(row, attempt, status) and not is_lost and attempt not in shown:
                     text = f"attempt {attempt[1]} of {attempt[0]} is {status}, and not in the feed"
                     yield Violation("feed", row.key.job_id, text, row.key.fire_at)
@@ -44,8 +41,10 @@ def in_the_feed(known: Known) -> Iterator[Violation]:
 
 
 def _is_untold(known: Known, row: Run) -> bool:
-    """True if the check of a run may have put its row and died, and its job was deleted then, to be
-    revived perhaps."""
+    """True if the executor that tells of a run may have yet to come; or if the check of a run may
+    have put its row and died, and its job was deleted then, to be revived perhaps."""
+    if max(row.key.fire_at, row.updated_at + TOLD_WITHIN) > known.evidence.until:
+        return True
     versions = known.evidence.versions.get(row.key.job_id, ())
     gone = (each.at for each in versions if each.job.state is JobState.DELETED)
     return row.key.kind is RunKind.WATCH and any(at >= row.updated_at for at in gone)
@@ -105,12 +104,16 @@ def _misjudged(
     if not versions or not _is_there(versions):
         return
     unsure = {row.key.fire_at for row in last if (row.key.run_id, row.attempt) in lost}
-    unsure |= {row.key.fire_at for row in last if _is_covered(row, rows)}
+    unsure |= {row.key.fire_at for row in last if _is_covered(row, rows) or _is_untold(known, row)}
+    # What was cancelled before its message came is counted once that has come.
+    unbegun = Counter(row.key.fire_at for row in rows if _is_unbegun(row))
     job = versions[-1].job
     for (fire_at, outcome), there in expected.items():
         # A day that is closed later moves occurrences to before the job: none is due there.
         is_due = job.spec.calendar is None or fire_at > job.generation.from_at
-        if is_due and fire_at not in unsure and counts[fire_at, outcome] != there:
+        more = unbegun[fire_at] if outcome == RunStatus.CANCELLED else 0
+        is_right = there <= counts[fire_at, outcome] <= there + more
+        if is_due and fire_at not in unsure and not is_right:
             text = f"{there} {outcome} at {fire_at}, {counts[fire_at, outcome]} are summed up"
             yield Violation("feed", job_id, text)
 
@@ -132,8 +135,13 @@ def _last(rows: Sequence[Run]) -> Iterator[Run]:
         key = row.key
         name = (key.kind, key.fire_at, key.request_id)
         is_counted = key.kind not in NO_RUNS and key.kind is not RunKind.CALLBACK
-        # Before its message has come, or as the mark of a discarded dead letter.
-        is_counted = is_counted and (row.status is not RunStatus.CANCELLED or row.attempt > 0)
+        is_counted = is_counted and not _is_unbegun(row)
         if is_counted and (name not in last or last[name].key.redrive < key.redrive):
             last[name] = row
     return (row for row in last.values() if row.is_final)
+
+
+def _is_unbegun(row: Run) -> bool:
+    """True if it was cancelled before its message came, or is the mark of a discarded dead
+    letter."""
+    return row.status is RunStatus.CANCELLED and row.attempt == 0

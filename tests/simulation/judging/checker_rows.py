@@ -103,11 +103,18 @@ def _wrong_claim(write: RunWrite) -> str | None:
     if before.status is RunStatus.RUNNING and not is_stop and not _is_reported(before, after):
         if before.lease_until is not None and before.lease_until > write.at:
             return f"took over a run whose lease lasts until {before.lease_until}"
-        if after.attempt <= before.attempt:
+        if after.attempt <= before.attempt and not _notes_a_death(write, before, after):
             return f"took over attempt {before.attempt}, as attempt {after.attempt}"
     if after.token <= before.token:
         return f"wrote token {after.token} over {before.token}"
     return None
+
+
+def _notes_a_death(write: RunWrite, before: Run, after: Run) -> bool:
+    """Whether a chunk notes in the row of an attempt that died, for another generation, that its
+    own did, too: nobody holds the row, and the next claim counts an attempt."""
+    is_held = after.lease_until is None or after.lease_until > write.at
+    return after.attempt == before.attempt and not is_held and bool(after.other_generations)
 
 
 def _is_reported(before: Run, after: Run) -> bool:

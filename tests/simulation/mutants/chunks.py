@@ -15,6 +15,7 @@ from carillon.domain.chunks.message import ChunkMessage, Order
 from carillon.domain.chunks.placing import Plan
 from carillon.domain.decisions import Drop, Leave, Proceed, Start
 from carillon.domain.execution.transitions import ClaimTerms
+from carillon.domain.run import Run, RunKey
 from carillon.executor.batch import Report
 from carillon.executor.chunks.looks import ChunkLooks
 from carillon.executor.chunks.member_run import MemberRun
@@ -145,8 +146,26 @@ def _row_counts_as_success(original: Code) -> Code:
     return settle
 
 
+def _only_new_rows(original: Code) -> Code:
+    def counts(self: ChunkProtocol, died: Run) -> bool:
+        self._ports.runs.claim(died, None)
+        return True
+
+    return counts
+
+
+def _looks_past_deaths(original: Code) -> Code:
+    def before(
+        self: ChunkLooks, start: Any, job: Any, message: Any, over: Run | None, now: datetime
+    ) -> Start:
+        found: Start = original(self, start, job, message, over, now)
+        return replace(found, died=None) if isinstance(found, Proceed) else found
+
+    return before
+
+
 def _does_not_look(original: Code) -> Code:
-    return lambda self, start, job, message, now: start
+    return lambda self, start, job, message, over, now: start
 
 
 def _before_the_minute(scenario: Scenario) -> Scenario:
@@ -212,6 +231,32 @@ CHUNKS: tuple[Mutant, ...] = (
         _LOST,
         "the occurrences of a disbanded chunk are not sent alone",
         (Swap(ChunkProtocol, "_follow", _follows_only(None, Outcome.OK, Outcome.ALONE)),),
+    ),
+    Mutant(
+        "death_not_counted",
+        ("I2",),
+        "the attempts of a disbanded chunk get no rows",
+        (Swap(ChunkProtocol, "_uncounted", instead(lambda self, died: set[RunKey]())),),
+    ),
+    Mutant(
+        "refused_death_not_counted",
+        ("I2",),
+        "where another generation's claim stands in its row, the attempt of a disbanded chunk does "
+        "not count",
+        (Swap(ChunkProtocol, "_counts", _only_new_rows),),
+    ),
+    Mutant(
+        "death_looked_past",
+        ("I2",),
+        "who finds in a chunk that the attempt died goes on as if nobody had called",
+        (Swap(ChunkLooks, "before", _looks_past_deaths),),
+        reshape=both(
+            _for_chunks,
+            asked("change", 1, *LANES),
+            _before_the_minute,
+            given(most_latency_us=900_000),
+            faulty(slow=0.1, dies=0.1),
+        ),
     ),
     Mutant(
         "no_look_at_chunks",

@@ -161,22 +161,6 @@ def small(minutes: int, jobs: int = 2) -> Reshape:
     return reshape
 
 
-def with_more_jobs(count: int) -> Reshape:
-    """The seed's first job so many times over, all made in the first seconds."""
-
-    def reshape(scenario: Scenario) -> Scenario:
-        first = scenario.jobs[0]
-        jobs, requests = list(scenario.jobs), list(scenario.requests)
-        for number in range(count):
-            name = f"more{number}"
-            jobs.append(replace(first, name=name))
-            after_us = number * 300_000
-            requests.append(Request(f"create {name}", "create", name, after_us, name, first.body))
-        return replace(scenario, jobs=tuple(jobs), requests=tuple(requests))
-
-    return reshape
-
-
 def asked(what: str, times: int, *bodies: str) -> Reshape:
     """So many more requests of a kind about each job, anywhere in the minutes of chaos; with these
     bodies in turn."""

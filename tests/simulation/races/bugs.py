@@ -11,6 +11,7 @@ from unittest.mock import patch
 import carillon.api.jobs.links as links
 import carillon.domain.execution.successors as successors
 import carillon.services.indexer as generation
+import carillon.stores.memory.runs as runs
 from carillon.api.jobs.links import Links
 from carillon.domain.decisions import Drop, Proceed
 from carillon.domain.job import Job, JobState, Successor
@@ -32,7 +33,7 @@ from carillon.stores.memory.wheel import MemoryWheelStore
 from carillon.stores.ports import JobStore, WheelStore
 from carillon.tick.counting import SegmentReport
 from carillon.tick.segment_visit import Visit
-from tests.simulation.mutants.chunks import CHUNKS, RACED
+from tests.simulation.mutants import chunks, indexing
 from tests.simulation.mutants.kit import swapped
 
 
@@ -337,9 +338,17 @@ class _Mute:
         pass
 
 
+def _attempt_not_compared() -> Any:
+    """A claim over a row goes by its token, its id and its status: a release lowers the attempt
+    only."""
+    return patch.object(runs, "_claim_of", lambda run: (run.token, run.claim_id, run.status))
+
+
+_MUTANTS = (*chunks.CHUNKS, *chunks.RACED, *indexing.RACED)
 _BUGS: dict[str, Callable[[], Any]] = {
-    **{mutant.name: partial(swapped, mutant.swaps) for mutant in (*CHUNKS, *RACED)},
+    **{mutant.name: partial(swapped, mutant.swaps) for mutant in _MUTANTS},
     "any_pause": _any_pause,
+    "attempt_not_compared": _attempt_not_compared,
     "link_after_commit": _link_after_commit,
     "followed_anew": _followed_anew,
     "links_unseen": _links_unseen,

@@ -266,7 +266,7 @@ _SKIPPED = frozenset({RunStatus.SUCCEEDED, RunStatus.SKIPPED})
 _CANCELLED = frozenset({RunStatus.SUCCEEDED, RunStatus.CANCELLED})
 
 RACES = (
-    Race("indexing against tick", generation, "horizon_first", 10_000, losses=0),
+    Race("indexing against tick", generation, "young_message_dropped", 10_000, losses=0),
     Race("indexing in a new segment", indexing_first, "horizon_first", 10_000),
     Race("indexing of a one-shot", indexing_chain, "horizon_first", 10_000),
     Race("revival of a one-shot", revival_chain, "horizon_first", 10_000),

@@ -95,6 +95,9 @@ def _wrong_run(call: Call, before: Content, after: Content, now: datetime) -> st
     is_stopped = new.status is RunStatus.CANCELLED
     if is_live and not is_stopped and not _is_report(old, new):
         return "I2: a claim over a live lease"
+    told = [each.attempt for each in new.attempts[len(old.attempts) :]]
+    if is_stopped and old.status is RunStatus.RUNNING and told != [old.attempt]:
+        return f"a run is stopped in attempt {old.attempt}, and tells of {told}"
     return None
 
 

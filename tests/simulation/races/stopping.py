@@ -1,7 +1,11 @@
 """The races about a run that is stopped while its target is called: who meets whom, over what."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from carillon.domain.decisions import Claim
+from carillon.domain.execution.transitions import ClaimTerms, decide_claim
+from carillon.domain.job import Slow
 from carillon.domain.run import RunStatus
 from tests.simulation.races.ending import Ending
 from tests.simulation.races.exploration import Actor, Setting
@@ -51,6 +55,18 @@ def stop_takeover() -> Setting:
     return _setting(*actors, passing=(_LASTS, _LAPSES))
 
 
+def stop_release() -> Setting:
+    """The executor of the first attempt has died, and the job is in lane slow since: whoever takes
+    the run over sends it on, and releases it at once."""
+    contents = lived(at(4), {at(0, 10): create(**cron("4"))}, executors_down=at(1))
+    (job,), (kept,) = contents["jobs"], contents["queue"]
+    died = decide_claim(None, kept.message, at(2), ClaimTerms("died", at(3), at(59)))
+    assert isinstance(died, Claim)
+    contents |= {"jobs": (replace(job, slow=Slow(at(3), "slow")),), "runs": (died.run,)}
+    actors = [_stop("stop"), executor()]
+    return race(at(4, 1), contents, actors, passing_seconds=(_LASTS,))
+
+
 def two_stops() -> Setting:
     return _setting(_stop("stop a"), _stop("stop b"), executor())
 
@@ -84,6 +100,7 @@ STOPS = tuple(
         ("stop against finish", stop_finish, "finish_without_token", 500, 1, 1),
         ("stop against a duplicate", stop_duplicate, "claim_unconditional", 1000, 1, 0),
         ("stop against takeover", stop_takeover, "stop_unfenced", 1000, 1, 0),
+        ("stop against release", stop_release, "attempt_not_compared", 100, 1, 0),
         ("two stops", two_stops, "claim_unconditional", 500, 1, 1),
     )
 )

@@ -46,7 +46,7 @@ class Scenario:
     executors_down: tuple[Span, ...] = ()
     calendar: str = ""
     other_look_ahead_minutes: int = 0
-    settle_minutes: int = 150
+    settle_minutes: int = 240
     notifications: tuple[NotificationPlan, ...] = ()
     switched_at: datetime | None = None
 

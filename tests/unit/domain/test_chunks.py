@@ -21,6 +21,7 @@ from carillon.domain.chunks.chunk import (
     Outcome,
     dead_attempt,
     decide_chunk,
+    decide_death,
     finished,
     never_begun,
     ref_of,
@@ -29,7 +30,7 @@ from carillon.domain.chunks.chunk import (
 )
 from carillon.domain.chunks.message import ChunkKey, ChunkMessage, Member, decode, encode
 from carillon.domain.chunks.placing import Place, Plan, chunked_from, chunks_of
-from carillon.domain.decisions import Claim, Defer, Leave
+from carillon.domain.decisions import Claim, Defer, Drop, Leave
 from carillon.domain.events import EventType
 from carillon.domain.execution import transitions as running
 from carillon.domain.execution.transitions import EXECUTOR_DIED, ClaimTerms
@@ -44,7 +45,7 @@ from carillon.domain.policies import (
     ResultKept,
     RetryPolicy,
 )
-from carillon.domain.run import RunKey, RunKind
+from carillon.domain.run import RunKey, RunKind, RunStatus
 from carillon.domain.spec.after import After
 from carillon.domain.spec.after import Outcome as RunOutcome
 from carillon.domain.spec.completion_spec import CompletionSpec
@@ -345,3 +346,50 @@ class TestRows:
         alone = ORDER.alone(MEMBERS[0])
         dead = dead_attempt(CLAIMED, alone, ("other",), LAPSED_AT)
         assert not running.was_made_by(dead, alone)
+
+    def test_the_first_row_of_a_dead_attempt_is_put(self) -> None:
+        dead = dead_attempt(CLAIMED, ORDER.alone(MEMBERS[0]), (), LAPSED_AT)
+        assert decide_death(None, dead, LAPSED_AT) == Claim(dead, None)
+
+    @pytest.mark.parametrize(
+        ("waits", "lease", "attempt"),
+        [(1, None, 1), (0, -SECOND, 1), (0, SECOND, None)],
+        ids=["it waits", "its holder has died", "it is held"],
+    )
+    def test_a_dead_attempt_is_counted_in_the_row_of_another_generation(
+        self, waits: int, lease: timedelta | None, attempt: int | None
+    ) -> None:
+        """Or by what stands there once its claim has ended: that may leave no row."""
+        alone = ORDER.alone(MEMBERS[0])
+        dead = dead_attempt(CLAIMED, alone, (), LAPSED_AT)
+        seen = replace(run_under(CLAIMED, alone), generation_id=OLDER, claim_id="other", token=3)
+        seen = replace(seen, waits=waits, lease_until=None if lease is None else LAPSED_AT + lease)
+        if lease is None:
+            seen = replace(seen, status=RunStatus.SCHEDULED, attempt=0)
+        decision = decide_death(seen, dead, LAPSED_AT)
+        if attempt is None:
+            assert isinstance(decision, Leave)
+            return
+        assert isinstance(decision, Claim)
+        row = decision.run
+        assert (row.status, row.attempt, row.token) == (RunStatus.RUNNING, attempt, 4)
+        assert (row.generation_id, row.other_generations) == (alone.generation_id, (OLDER,))
+        terms = replace(TERMS, lease_until=LAPSED_AT + HOUR)
+        taken_over = running.decide_claim(row, replace(alone, waits=waits), LAPSED_AT, terms)
+        assert isinstance(taken_over, Claim)
+        assert taken_over.run.attempt == 2
+        other = replace(alone, generation_id=OLDER)
+        assert not running.was_made_by(row, other), "it does not take the row along"
+
+    @pytest.mark.parametrize("status", [RunStatus.RUNNING, RunStatus.RETRYING, RunStatus.DEAD])
+    def test_a_dead_attempt_counts_by_its_own_row_or_that_of_one_which_ended(
+        self, status: RunStatus
+    ) -> None:
+        alone = ORDER.alone(MEMBERS[0])
+        dead = dead_attempt(CLAIMED, alone, (), LAPSED_AT)
+        seen = replace(run_under(CLAIMED, alone), status=status, claim_id="other", token=2)
+        if status is not RunStatus.RUNNING:
+            seen = replace(seen, generation_id=OLDER)
+        assert isinstance(decide_death(seen, dead, LAPSED_AT), Drop)
+        named = replace(seen, generation_id=OLDER, other_generations=(alone.generation_id,))
+        assert isinstance(decide_death(named, dead, LAPSED_AT), Drop)

@@ -1,6 +1,7 @@
 """A world whose jobs are settled, and chunks of their occurrences."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 
 from carillon.domain.chunks.chunk import Chunk, Outcome, ref_of
 from carillon.domain.chunks.message import ChunkKey, ChunkMessage, Member, encode
+from carillon.domain.decisions import Claim
+from carillon.domain.execution.transitions import decide_claim
 from carillon.domain.job import Job, Lane
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunError
@@ -113,6 +116,17 @@ class World(kit.World):
             patch.setattr(self.chunks, "claim", die)
             with pytest.raises(Killed):
                 self.handle_chunk(order)
+
+    def claim_for_another(self, name: str) -> Run:
+        """A message of another generation has claimed the row, and is at it."""
+        generation_id = self.entropy.new_id(NOON)
+        noise = replace(self.alone(name), generation_id=generation_id)
+        now = self.clock.now()
+        terms = self.executor_ports.claim_terms(now, self.ends_at())
+        claim = decide_claim(None, noise, now, terms)
+        assert isinstance(claim, Claim)
+        assert self.runs.claim(claim.run, over=None)
+        return claim.run
 
 
 BUSY = Failure(RunError("busy", "later"))

@@ -80,6 +80,33 @@ class TestLooks:
         assert (row.status, row.attempt) == (RunStatus.SUCCEEDED, 2)
         assert row.generation_id == job.generation.generation_id
 
+    def test_it_counts_the_attempt_that_died_before_that_has_its_row(self, world: World) -> None:
+        """Whoever disbanded the chunk has yet to put it; then it finds the attempt counted."""
+        job = changed(world, "b")
+        world.crash_after_claim(world.order())
+        world.clock.advance(LEASE_SECONDS)
+        with world.dying(world.runs, "claim"):
+            world.handle_chunk(world.order())
+        message = commit(world, job)
+        assert world.handle(message).handled is Handled.RAN
+        assert world.called() == [("b", 2)]
+        world.handle_chunk(world.order())
+        world.execute()
+        assert world.called() == [("b", 2), ("a", 2), ("c", 2)]
+
+    def test_what_it_puts_off_leaves_the_attempt_that_died_to_be_counted(
+        self, world: World
+    ) -> None:
+        job = changed(world, "b")
+        world.crash_after_claim(world.order())
+        world.clock.advance(LEASE_SECONDS)
+        with world.dying(world.runs, "claim"):
+            world.handle_chunk(world.order())
+        assert world.handle(commit(world, job), seconds=5).handled is Handled.DEFERRED
+        world.handle_chunk(world.order())
+        world.execute()
+        assert sorted(world.called()) == [("a", 2), ("b", 2), ("c", 2)]
+
     def test_what_failed_in_a_chunk_goes_on_by_its_row(self, world: World) -> None:
         job = changed(world, "b")
         world.answer(b=BUSY)

@@ -213,6 +213,36 @@ class TestCrashes:
             assert row.status is RunStatus.SUCCEEDED
             assert [each.error for each in row.attempts] == [EXECUTOR_DIED]
 
+    def test_the_attempt_counts_once_another_generations_claim_is_withdrawn(
+        self, world: World
+    ) -> None:
+        """Seed 210: that claim left no row, and the run had all of its attempts still."""
+        order = world.order()
+        world.crash_after_claim(order)
+        world.clock.advance(LEASE_SECONDS)
+        other = world.claim_for_another("b")
+        with preceded(world.clock, "sleep", lambda: world.runs.discard_claim(other)):
+            world.handle_chunk(order)
+        world.execute()
+        assert world.called() == [("a", 2), ("b", 2), ("c", 2)]
+
+    def test_it_is_left_to_the_queue_while_another_generations_claim_stands(
+        self, world: World
+    ) -> None:
+        order = world.order()
+        world.crash_after_claim(order)
+        world.clock.advance(LEASE_SECONDS)
+        other = world.claim_for_another("b")
+        with pytest.raises(HeldError):
+            world.handle_chunk(order)
+        assert (world.row("b"), world.sent()) == (other, [("a", 1), ("c", 1)])
+        world.drain()
+        world.clock.advance(LEASE_SECONDS)
+        world.handle_chunk(order)
+        assert world.sent() == [("a", 1), ("b", 1), ("c", 1)]
+        world.execute()
+        assert world.called() == [("a", 2), ("b", 2), ("c", 2)]
+
     def test_before_the_copies_they_are_put_at_the_next_reception(self, world: World) -> None:
         order = world.order()
         with world.dying(world.runs, "put_copies"):

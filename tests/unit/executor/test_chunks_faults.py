@@ -12,11 +12,9 @@ import pytest
 from carillon.clock import SideBySideThreads
 from carillon.domain.admission.state import PERMITS_ROW, job_admission
 from carillon.domain.chunks.chunk import Outcome
-from carillon.domain.decisions import Claim
-from carillon.domain.execution.transitions import decide_claim
-from carillon.domain.run import Run, RunError, RunStatus
+from carillon.domain.run import RunError, RunStatus
 from carillon.domain.targets import WebhookTarget
-from carillon.errors import QueueUnavailableError, UnreadableRowError
+from carillon.errors import HeldError, QueueUnavailableError, UnreadableRowError
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Success
@@ -215,7 +213,7 @@ class TestCallsThatLast:
     def test_one_whose_row_is_anothers_ends_with_its_chunk(
         self, world: World, timers: LastingAtOnce
     ) -> None:
-        claimed_by_another(world, "b")
+        world.claim_for_another("b")
         world.handle_chunk(world.order())
         assert world.ends() == {"a": ALONE, "b": OK, "c": ALONE}
         row = world.row("b")
@@ -269,12 +267,15 @@ class TestCallsThatLast:
 
     def test_a_failure_whose_row_is_anothers_goes_on_by_its_own_message(self, world: World) -> None:
         world.answer(b=BUSY)
-        other = claimed_by_another(world, "b")
+        other = world.claim_for_another("b")
         order = world.order("a", "c", "b")
         world.handle_chunk(order)
         assert world.row("b") == other
         assert world.ends() == {"a": OK, "c": OK, "b": DIED}
         assert world.sent() == [("chunk", 1)], "alone its attempt would not count"
+        with pytest.raises(HeldError):
+            world.handle_chunk(order)
+        assert world.runs.discard_claim(other)
         world.handle_chunk(order)
         assert world.sent() == [("b", 1), ("chunk", 1)]
 
@@ -322,13 +323,3 @@ class TestCallsThatLast:
         assert len(world.called()) == 5
         (sent,) = world.queue.kept()
         assert sent.message == world.alone("f")
-
-
-def claimed_by_another(world: World, name: str) -> Run:
-    """A message of another generation has claimed the row."""
-    now = world.clock.now()
-    terms = world.executor_ports.claim_terms(now, world.ends_at())
-    claim = decide_claim(None, world.alone(name), now, terms)
-    assert isinstance(claim, Claim)
-    assert world.runs.claim(claim.run, over=None)
-    return claim.run

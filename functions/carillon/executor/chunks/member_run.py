@@ -20,8 +20,8 @@ from carillon.executor.runs.call import PreparedCall, delivered, prepare_call
 from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.protocol import RunProtocol
 
-_TRIES = 20
-_BETWEEN_TRIES_SECONDS = 0.25
+TRIES = 20
+BETWEEN_TRIES_SECONDS = 0.25
 """A message of another generation may claim the row for as long as it takes to find the chunk."""
 _LONGEST_WAIT = timedelta(seconds=LOOK_SECONDS)
 """From the read of its job to its call: the threads of a process are for five chunks, and calls may
@@ -117,11 +117,11 @@ class MemberRun:
     def _take_row(self, run: Run) -> None:
         """Put the run's row under its chunk's claim; raises StoreUnavailableError where another's
         claim stands for long. Then the attempt has died as far as anybody knows."""
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             if self._ports.runs.claim(run, None):
                 self._row = run
                 return
-            self._ports.clock.sleep(_BETWEEN_TRIES_SECONDS)
+            self._ports.clock.sleep(BETWEEN_TRIES_SECONDS)
         raise StoreUnavailableError(f"{run.key.run_id}: another's claim stands in its row")
 
     def _settle(self, end: Ended) -> None:

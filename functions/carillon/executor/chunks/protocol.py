@@ -15,17 +15,24 @@ from carillon.domain.chunks.chunk import (
     Outcome,
     dead_attempt,
     decide_chunk,
+    decide_death,
     never_begun,
 )
 from carillon.domain.chunks.message import ChunkMessage, Member
-from carillon.domain.decisions import Defer, Leave
+from carillon.domain.decisions import Claim, Defer, Drop, Leave
 from carillon.domain.execution import store_waits
 from carillon.domain.execution.lateness import LATE
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
+from carillon.domain.run import Run, RunKey
 from carillon.errors import HeldError, StoreUnavailableError, UnreadableRowError
 from carillon.executor.batch import Handled, Report, defer_early
-from carillon.executor.chunks.member_run import MemberRun, send_alone
+from carillon.executor.chunks.member_run import (
+    BETWEEN_TRIES_SECONDS,
+    TRIES,
+    MemberRun,
+    send_alone,
+)
 from carillon.executor.chunks.under_way import UnderWay, successes_of
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.context import RunContext
@@ -168,27 +175,51 @@ class ChunkProtocol:
 
     def _follow(self, chunk: Chunk, message: ChunkMessage) -> Report:
         """See that each occurrence of the message has its row or its own message: the chunk has
-        ended, and its holder may have died before that."""
+        ended, and its holder may have died before that.
+
+        Raises HeldError while the row of one that died is claimed for another generation.
+        """
         successes = successes_of(chunk, message)
         self._ports.runs.put_copies(successes)
         done = {success.key for success in successes}
         alone: list[Message] = []
+        died: list[Run] = []
         for member in message.members:
             single, end = message.alone(member), chunk.end_of(member)
             if single.key in done:
                 continue
             if end is not None and end.outcome is Outcome.DIED:
                 others = message.other_generations(member)
-                died = dead_attempt(chunk, single, others, self._ports.clock.now())
-                self._ports.runs.claim(died, None)
+                died.append(dead_attempt(chunk, single, others, self._ports.clock.now()))
             alone.append(single)
-        reports = send_alone(self._ports, alone)
+        held = self._uncounted(died)
+        reports = send_alone(self._ports, [each for each in alone if each.key not in held])
+        if held:
+            raise HeldError(f"{message.key.name}: claims for other generations stand in its rows")
         reports += [
             Report(Handled.REPEATED, message.alone(member), reason="the run is succeeded")
             for member in message.members
             if message.alone(member).key in done
         ]
         return _report(message, reports)
+
+    def _uncounted(self, died: list[Run]) -> set[RunKey]:
+        """Put the rows of attempts that died; answers those in whose place others' claims stand."""
+        for _ in range(TRIES):
+            died = [each for each in died if not self._counts(each)]
+            if not died:
+                break
+            self._ports.clock.sleep(BETWEEN_TRIES_SECONDS)
+        return {each.key for each in died}
+
+    def _counts(self, died: Run) -> bool:
+        if self._ports.runs.claim(died, None):
+            return True
+        seen = self._ports.runs.get(died.key)
+        decision = decide_death(seen, died, self._ports.clock.now())
+        if isinstance(decision, Claim):
+            return self._ports.runs.claim(decision.run, decision.over)
+        return isinstance(decision, Drop)
 
 
 def _report(message: ChunkMessage, reports: list[Report]) -> Report:

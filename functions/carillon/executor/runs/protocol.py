@@ -187,7 +187,7 @@ class RunProtocol:
         Without `ends_at` the target is not called any more: the run is given up.
         """
         try:
-            context, start = self._load(message, ends_at)
+            context, start = self._load(message, ends_at, claim.over)
         except StoreUnavailableError:
             # Or the run would wait for its lease to lapse, and that would count as an attempt.
             if not self._releasing.undo(message, claim, made_for_nothing=False):
@@ -202,6 +202,10 @@ class RunProtocol:
             if claim.over is None and ends_at is not None:
                 return self._run_latest_instead(context, claim, start.latest, ends_at)
             start = start.go
+        if start.died is not None:
+            claim = running.after_death(claim, start.died, message, now)
+            if not self._ports.runs.finish(claim.run):
+                return None
         if start.note is not None:
             claim = replace(claim, run=replace(claim.run, note=start.note))
         if ends_at is None or claim.run.attempt > attempts:
@@ -316,7 +320,9 @@ class RunProtocol:
         before = self._ports.runs.get(message.key.predecessor) if is_after else None
         return RunContext(message, job, CalendarReader(self._ports.calendars), ends_at, before)
 
-    def _load(self, message: Message, ends_at: datetime | None) -> tuple[RunContext | None, Start]:
+    def _load(
+        self, message: Message, ends_at: datetime | None, over: Run | None = None
+    ) -> tuple[RunContext | None, Start]:
         """Read the job, then its calendar, and decide; record what an outage left out, remove a
         stale entry.
 
@@ -329,7 +335,7 @@ class RunProtocol:
         now, before = self._ports.clock.now(), None if context is None else context.before
         start = starting.decide_start(job, message, now, closed, before)
         if job is not None and by_schedule and isinstance(start, Proceed | YieldToLatest):
-            start = self._chunk_looks.before(start, job, message, now)
+            start = self._chunk_looks.before(start, job, message, over, now)
         if context is not None and isinstance(start, Proceed | YieldToLatest | Skip | Redirect):
             self._catching_up.record(context, now)
         self._ports.indexer.remove_stale_entry(job, message)

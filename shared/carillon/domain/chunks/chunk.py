@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from carillon.domain.chunks.message import ChunkKey, ChunkMessage, Member
-from carillon.domain.decisions import Defer, Leave
+from carillon.domain.decisions import Claim, Defer, Drop, Leave
 from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunStatus
@@ -176,3 +176,29 @@ def dead_attempt(chunk: Chunk, message: Message, others: tuple[str, ...], now: d
     lease_until = min(now, chunk.lease_until)
     row = run_under(chunk, message)
     return replace(row, updated_at=now, lease_until=lease_until, other_generations=others)
+
+
+def decide_death(seen: Run | None, died: Run, now: datetime) -> Claim | Leave | Drop:
+    """The decision about the row `died` of a dead attempt, by the row that stands in its place.
+
+    A claim for other generations may be withdrawn and leave nothing, so it is waited for. Where its
+    holder has died too, both deaths are one attempt: such a claim calls nobody. Any other row
+    counts the attempt, or knows how the run ended.
+    """
+    if seen is None:
+        return Claim(died, None)
+    is_open = seen.status in (RunStatus.RUNNING, RunStatus.SCHEDULED)
+    if not is_open or seen.was_claimed_for(died.generation_id):
+        return Drop("the run goes on by its row")
+    if seen.lease_until is not None and now < seen.lease_until:
+        return Leave("a claim for another generation stands in the row")
+    others = {*died.other_generations, seen.generation_id, *seen.other_generations}
+    row = replace(
+        seen if seen.status is RunStatus.RUNNING else died,
+        token=seen.token + 1,
+        claim_id=died.claim_id,
+        generation_id=died.generation_id,
+        other_generations=tuple(sorted(others)),
+        waits=seen.waits,
+    )
+    return Claim(row, seen)

@@ -264,6 +264,16 @@ def being_adopted(run: Run, own: Message) -> Run:
     return replace(run, generation_id=own.generation_id, other_generations=others)
 
 
+def after_death(claim: Claim, died: Run, message: Message, now: datetime) -> Claim:
+    """The claim as one over the row of an attempt that died elsewhere, and counts now (for
+    `finish`)."""
+    run, lease_until = claim.run, claim.run.lease_until or now
+    attempt = max(run.attempt, died.attempt + 1)
+    terms = ClaimTerms(run.claim_id, lease_until, run.expires_at)
+    taken_over = _claimed(_died(died, now), message, attempt, now, terms)
+    return Claim(replace(taken_over, token=run.token), died)
+
+
 def was_made_by(over: Run, message: Message) -> bool:
     """True if the row that was claimed over is there for the sake of this message alone: an earlier
     claim for it ended without a record, or a policy kept it waiting, and no other generation has
