@@ -46,6 +46,7 @@ def test_each_may_ask_for_its_own_scopes_alone(stack: SynthesizedStack) -> None:
     for _, client in found.values():
         assert client["AllowedOAuthFlows"] == ["client_credentials"]
         assert "CallbackURLs" not in client
+        assert client["ExplicitAuthFlows"] == ["ALLOW_REFRESH_TOKEN_AUTH"], "no person signs in"
 
 
 def test_the_gateway_lets_them_in(stack: SynthesizedStack) -> None:

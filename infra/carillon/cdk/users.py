@@ -72,6 +72,8 @@ class Users(Construct):
                 f"Machine-{name}",
                 user_pool_client_name=name,
                 generate_secret=True,
+                # Left out, Cognito lets people sign in by it.
+                auth_flows=cognito.AuthFlow(user_srp=False),
                 access_token_validity=Duration.hours(1),
                 o_auth=cognito.OAuthSettings(
                     flows=cognito.OAuthFlows(client_credentials=True),
