@@ -103,6 +103,8 @@ class Api:
             History(stores.runs, stores.chunks),
             Indexer.of(stores, clock),
         )
+        told = ChangeEvents(stores.events, telemetry.events_lost)
+        self._acts = Acts(stores.jobs, stores.changes, told, clock)
         answer_errors(self.app, telemetry, self._routes.no_route)
         jobs = JobService(
             stores.jobs,
@@ -127,9 +129,9 @@ class Api:
         answers = JobAnswers(
             self._history, calendars, clock, self._settings.longest_timeout_seconds
         )
-        NamedJobRoutes(routes, service, answers, telemetry)
+        NamedJobRoutes(routes, service, answers, self._acts, telemetry)
         summaries = SummaryService(self._stores.jobs, self._history, calendars, clock)
-        JobRoutes(routes, service, answers, telemetry, summaries)
+        JobRoutes(routes, service, answers, self._acts, telemetry, summaries)
         BulkRoutes(routes, BulkService(service, clock), telemetry)
         calendar_service = CalendarService(service, calendars, self._stores.changes, clock)
         CalendarRoutes(routes, calendar_service, telemetry)
@@ -141,11 +143,10 @@ class Api:
         stores, routes, history = self._stores, self._routes, self._history
         clock, entropy = self._clock, self._entropy
         settings, telemetry = self._settings, self._telemetry
+        acts = self._acts
         calendars, records, indexer = stores.calendars, stores.idempotency_records, self._indexer
         runs, queue = stores.runs, stores.queue
         service = RunService(jobs, runs, history, queue, clock, entropy, settings, records)
-        told = ChangeEvents(stores.events, telemetry.events_lost)
-        acts = Acts(stores.jobs, stores.changes, told, clock)
         RunRoutes(routes, service, acts, telemetry)
         LogRoutes(routes, LogService(history, self._task_logs, clock))
         feed = Activity(stores.activity)

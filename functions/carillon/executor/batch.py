@@ -18,6 +18,7 @@ from carillon.domain.execution.transitions import EARLY
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message, came_back
 from carillon.domain.run import Run, RunStatus
+from carillon.domain.spec.owners import SYSTEM
 from carillon.errors import RunAloneError
 from carillon.executor.ports import ExecutorPorts
 from carillon.telemetry import Action, Metric, Telemetry
@@ -218,7 +219,7 @@ def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None
         if report.handled in (Handled.RAN, Handled.SKIPPED) and report.run is not None:
             _tell_run(telemetry, report.run)
         elif report.handled is Handled.RESUMED:
-            telemetry.record(Action.JOB_RESUMED, job_id=report.message.key.job_id)
+            _tell_job(telemetry, Action.JOB_RESUMED, report)
         elif report.handled is Handled.OPENED and report.run is not None:
             _tell_lag(telemetry, report.run)
         elif report.handled is Handled.DROPPED:
@@ -230,9 +231,14 @@ def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None
                 Action.MESSAGE_SENT_BACK, logging.WARNING, run_id=run_id, returns=returns
             )
         if report.completes:
-            telemetry.record(Action.JOB_COMPLETED, job_id=report.message.key.job_id)
+            _tell_job(telemetry, Action.JOB_COMPLETED, report)
     handled = Counter(report.handled.value for report in reports)
     telemetry.finish(Action.BATCH_FINISHED, failed=failures, **handled)
+
+
+def _tell_job(telemetry: Telemetry, action: Action, report: Report) -> None:
+    key = report.message.key
+    telemetry.record(action, by=SYSTEM, owner=key.owner, job_id=key.job_id)
 
 
 def _tell_lag(telemetry: Telemetry, run: Run) -> None:

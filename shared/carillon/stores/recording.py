@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 from carillon.clock import Clock
-from carillon.domain.changes.change import Action, Change
+from carillon.domain.changes.change import Action, Change, Subject
 from carillon.domain.changes.of_jobs import job_change
 from carillon.domain.changes.of_rows import OwnedRow, row_change, row_deletion
 from carillon.domain.changes.of_runs import operation_change, run_change
@@ -153,6 +153,13 @@ class Acts:
     def of_operation(self, operation: Operation, action: Action, author: Author) -> None:
         job, now = self._job(operation.owner, operation.job_id), self._clock.now()
         self._put(job, operation_change(operation, job, action, author, now))
+
+    def of_unreadable(self, owner: str, job_id: str, author: Author) -> None:
+        """The deletion of a job whose row cannot be read. To be noted first, as no row is left to
+        hold it: it may tell of one that then failed."""
+        now, note = self._clock.now(), "its row could not be read"
+        change = Change(owner, Subject.JOB, job_id, "", Action.DELETE, 0, now, author, note=note)
+        self._changes.put(change)
 
     def _put(self, job: Job | None, change: Change) -> None:
         self._changes.put(change)

@@ -45,14 +45,18 @@ def test_what_concerns_all_jobs_goes_on_without_it(
         assert (answer.json["active_jobs"], answer.json["unreadable_jobs"]) == (1, 1)
 
 
-def test_its_owner_deletes_it(client: Client, jobs: tuple[str, str]) -> None:
+def test_its_owner_deletes_it(client: Client, jobs: tuple[str, str], world: World) -> None:
     good, bad = jobs
+    world.clock.advance(1)
     assert client.get(f"/jobs/{bad}").status == 503
     assert client.delete(f"/jobs/{bad}").status == 204
     assert client.delete(f"/jobs/{bad}").status == 404
     answer = client.get("/jobs").json
     assert [job["job_id"] for job in answer["items"]] == [good]
     assert answer["unreadable"] == []
+    newest, created = client.get(f"/jobs/{bad}/changes").json["items"]
+    assert (newest["action"], newest["by"]["id"]) == ("delete", "owner-1")
+    assert (newest["note"], created["action"]) == ("its row could not be read", "create")
     assert client.post("/jobs", BODY, key="bad").status == 201, "its key is free again"
 
 

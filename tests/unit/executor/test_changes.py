@@ -1,17 +1,23 @@
 """Changes that Carillon makes by itself are told from its owner's."""
 
+import json
 from dataclasses import replace
+from io import StringIO
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import Metrics
 
 from carillon.domain.changes.change import Subject
 from carillon.domain.events import EventType
 from carillon.domain.execution.resuming import resume_message
 from carillon.domain.policies import RetryPolicy
 from carillon.domain.run import RunError
-from carillon.executor.batch import Handled
+from carillon.executor.batch import Handled, tell
 from carillon.executor.router import Router
 from carillon.executor.targets import Failure
 from carillon.services.indexer import Indexer
 from carillon.stores.recording import ChangeEvents, RecordedJobs
+from carillon.telemetry import Telemetry
 from tests.unit.executor.kit import MINUTE, NOON, World
 
 ONCE = RetryPolicy(max_attempts=1)
@@ -50,6 +56,16 @@ def test_an_automatic_pause_says_why() -> None:
     assert "failed" in newest[2]
 
 
+def test_a_run_of_a_job_that_tells_its_changes_costs_no_event() -> None:
+    world = recording_world()
+    job = world.create("a", "every 5m", events=(EventType.JOB_CHANGED,))
+    before = list(world.events.emitted)
+
+    assert world.handle(world.due(job, 5)).handled is Handled.RAN
+
+    assert world.events.emitted == before
+
+
 def test_a_timed_resumption_says_so() -> None:
     world = recording_world()
     job = world.create("a", "every 5m")
@@ -58,7 +74,14 @@ def test_a_timed_resumption_says_so() -> None:
     assert jobs.replace(paused, job.revision)
     world.clock.set(NOON + 10 * MINUTE)
 
-    assert world.handle(resume_message(paused)).handled is Handled.RESUMED
+    report = world.handle(resume_message(paused))
+    assert report.handled is Handled.RESUMED
 
     newest, *_ = told(world, job.job_id, job.owner)
     assert newest == ("resume", "system", "its pause was to end then")
+    stream = StringIO()
+    logger = Logger(service="changes", stream=stream)
+    tell(Telemetry(logger, Metrics(namespace="Carillon", service="changes")), [report], 0)
+    line = json.loads(stream.getvalue().splitlines()[0])
+    assert (line["action"], line["owner"], line["via"]) == ("job.resumed", job.owner, "system")
+    assert line["by"]["kind"] == "system"

@@ -54,6 +54,7 @@ from carillon.errors import InvalidFieldError, UnreadableRowError
 from carillon.services.calendar_reader import CalendarReader
 from carillon.services.history import History
 from carillon.stores.ports import JobFilter, Page, VersionedRows
+from carillon.stores.recording import Acts
 from carillon.telemetry import Action, Telemetry
 
 JSON = "application/json"
@@ -142,11 +143,17 @@ class JobResource(Resource):
     """The parts that jobs by id and by name have in common."""
 
     def __init__(
-        self, routes: Routes, service: JobService, answers: JobAnswers, telemetry: Telemetry
+        self,
+        routes: Routes,
+        service: JobService,
+        answers: JobAnswers,
+        acts: Acts,
+        telemetry: Telemetry,
     ) -> None:
         super().__init__(routes)
         self._service = service
         self._answers = answers
+        self._acts = acts
         self._telemetry = telemetry
 
     def _delete(self, job_id: str, *, force: bool) -> Response[None]:
@@ -157,6 +164,7 @@ class JobResource(Resource):
             )
             self._report(Action.JOB_DELETED, deleted.job, caller)
         except UnreadableRowError:
+            self._acts.of_unreadable(caller.owner, job_id, caller.author)
             if not self._service.remove_unreadable(caller.owner, job_id):
                 raise
             self._telemetry.record(
@@ -182,10 +190,11 @@ class JobRoutes(JobResource):
         routes: Routes,
         service: JobService,
         answers: JobAnswers,
+        acts: Acts,
         telemetry: Telemetry,
         summaries: SummaryService,
     ) -> None:
-        super().__init__(routes, service, answers, telemetry)
+        super().__init__(routes, service, answers, acts, telemetry)
         self._summaries = summaries
 
     @route(
