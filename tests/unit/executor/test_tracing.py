@@ -11,7 +11,7 @@ import pytest
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import Metrics
 
-from carillon.domain.message import Message, encode
+from carillon.domain.chunks.message import Order, encode
 from carillon.domain.policies import RetryPolicy
 from carillon.domain.run import RunError, RunKey, RunStatus
 from carillon.domain.spec.completion_spec import CompletionSpec
@@ -22,6 +22,7 @@ from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.executor.tracing import spans
 from carillon.executor.tracing.tracer import PAUSE, Tracer
 from carillon.telemetry import Action, Telemetry
+from tests.unit.executor import chunk_kit
 from tests.unit.executor.kit import World
 
 _NUMBERS = itertools.count()
@@ -63,8 +64,8 @@ class Kept:
 class Traced:
     """A world whose executor is watched."""
 
-    def __init__(self, percent: int = 100) -> None:
-        self.world = World()
+    def __init__(self, percent: int = 100, world: World | None = None) -> None:
+        self.world = world or World()
         self.kept = Kept()
         self.tracer = Tracer(self.kept, self.world.clock, percent, "Carillon")
         self.log = io.StringIO()
@@ -72,7 +73,7 @@ class Traced:
         logger = Logger(service=service, stream=self.log)
         self.telemetry = Telemetry(logger, Metrics("Carillon", service), traced=True)
 
-    def handle(self, *messages: Message, seconds: float = 60) -> list[Report]:
+    def handle(self, *messages: Order, seconds: float = 60) -> list[Report]:
         """One batch of a lane."""
         ends_at = self.world.ends_at(seconds)
 
@@ -145,6 +146,28 @@ def test_the_target_is_told_the_span_of_its_call(traced: Traced) -> None:
     traced.handle(message)
     told = TraceContext.of_call(message.key.run_id, 1, 100)
     assert traced.kept.of(message.key, Step.CALL, 1)["spanId"] == told.span_id
+
+
+def test_each_run_of_a_chunk_is_a_trace() -> None:
+    """Until the whole chunk is done, as far as the executor is concerned."""
+    world = chunk_kit.World("quick", "failing", "gone")
+    traced = Traced(world=world)
+    world.answer(failing=chunk_kit.BUSY)
+    order = world.order()
+    gone = world.by_name["gone"]
+    assert world.jobs.replace(gone.paused(world.clock.now()), gone.revision)
+    assert [each.handled for each in traced.handle(order)] == [Handled.CHUNK]
+
+    quick, failing = (world.alone(name).key for name in ("quick", "failing"))
+    assert {span["traceId"] for span in traced.kept.spans} == {
+        trace_id(quick.run_id),
+        trace_id(failing.run_id),
+    }
+    run = traced.kept.of(quick, Step.RUN)
+    attempt, call = (traced.kept.of(quick, step, 1) for step in (Step.ATTEMPT, Step.CALL))
+    assert (attempt["parentSpanId"], call["parentSpanId"]) == (run["spanId"], attempt["spanId"])
+    assert attempt["endTimeUnixNano"] == nanoseconds(world.clock.now())
+    assert traced.kept.of(failing, Step.CALL, 1)["status"]["message"] == "later"
 
 
 def test_a_request_is_otlp_in_json(traced: Traced) -> None:

@@ -51,12 +51,13 @@ class Span:
 
 
 def spans_of(handling: Handling, percent: int) -> Iterator[Span]:
-    """The spans of the attempt that was made, and of the run if it has ended by now. None for what
-    was deferred, dropped or repeated, nor for traces that are not among the `percent` kept."""
+    """The spans of the attempt that was made, and of the run if it has ended by now; of a chunk
+    those of each of its runs. None for what was deferred, dropped or repeated, nor for traces that
+    are not among the `percent` kept."""
     report = handling.report
-    if report.instead is not None:
-        instead = Handling(report.instead, handling.received_at, handling.done_at)
-        yield from spans_of(instead, percent)
+    for single in report.whole:
+        if single is not report:
+            yield from spans_of(replace(handling, report=single), percent)
     run, job = report.run, report.job
     if run is None or job is None or report.handled not in _TOLD or run.key.kind in NO_RUNS:
         return
