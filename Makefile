@@ -99,8 +99,8 @@ simulate-mutants: setup ## See that the simulation finds every planted bug
 models: setup ## Explore the models of chunks whole, with large bounds; see each planted bug break a promise
 	@$(PY) -m tests.models
 
-drill-neighbours: setup ## Let 200 webhooks of one owner hang beside another owner's jobs, for MINUTES=5
-	@$(PY) -m tests.e2e.drills.neighbours --minutes $(or $(MINUTES),5)
+drill-neighbours: setup ## Let 200 webhooks of one owner hang beside another owner's jobs, for MINUTES=5; with RUNS=5 under a quota of as many concurrent runs
+	@$(PY) -m tests.e2e.drills.neighbours --minutes $(or $(MINUTES),5) $(if $(RUNS),--concurrent-runs $(RUNS))
 
 drill-bad-items: setup ## Put a malformed entry a minute, and a malformed control item, beside jobs in 15 other segments
 	@$(PY) -m tests.e2e.drills.bad_items --minutes $(or $(MINUTES),4)

@@ -12,6 +12,7 @@ from typing import Any
 
 from carillon.domain.addresses import Network
 from carillon.domain.job import Lane
+from carillon.domain.quotas import MOST, Limits, Quota, limits_in
 from carillon.domain.spec.arns import covers
 from carillon.domain.spec.teams import TEAM_PATTERN, Role, TeamPattern
 from carillon.domain.wheel.entry import TICK_OUTAGE_DAYS
@@ -176,18 +177,27 @@ class Choices:
         "jobs call AWS resources: ARNs with `*`; the executors' role gets exactly these",
     )
     secrets_prefix: str = option("carillon", secrets_prefix)
-    owner_starts_per_minute: int = option(
-        0, WholeNumber(0, 10_000_000), "no owner may take more than a share (0: no limit)"
+    owner_jobs: int = option(
+        10_000,
+        WholeNumber(0, MOST[Quota.JOBS]),
+        "an owner has more jobs; of one alone, `carillon quota set` (0: no limit)",
     )
-    # All permits of an owner are in one row.
+    owner_scheduled_per_minute: int = option(
+        0,
+        WholeNumber(0, MOST[Quota.SCHEDULED]),
+        "an owner's schedules may not yield more than a share (0: no limit)",
+    )
+    owner_starts_per_minute: int = option(
+        0, WholeNumber(0, MOST[Quota.STARTS]), "no owner may take more than a share (0: no limit)"
+    )
     owner_concurrent_runs: int = option(
         0,
-        WholeNumber(0, 1000),
+        WholeNumber(0, MOST[Quota.RUNS]),
         "an owner's runs that last longer than 2 s are to leave room for others (0: no limit)",
     )
     owner_requests_per_second: int = option(
         20,
-        WholeNumber(0, 1000),
+        WholeNumber(0, MOST[Quota.REQUESTS]),
         "an owner sends more requests to the API (0: no limit); the stage lets ten times as many "
         "through, for all",
     )
@@ -248,6 +258,11 @@ class Choices:
             _ = self.teams
         except ValueError as error:
             raise ConfigurationError("team_pattern", str(error)) from error
+
+    @property
+    def limits(self) -> Limits:
+        """The quotas of owners that have none of their own."""
+        return limits_in(self)
 
     @property
     def teams(self) -> TeamPattern:

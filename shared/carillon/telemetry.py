@@ -32,6 +32,7 @@ class Action(StrEnum):
     CALENDAR_DELETED = "calendar.deleted"
     NOTIFICATION_PUT = "notification.put"
     NOTIFICATION_DELETED = "notification.deleted"
+    QUOTA_PUT = "quota.put"
     RUN_REQUESTED = "run.requested"
     RUN_CANCELLED = "run.cancelled"
     RUN_REPORTED = "run.reported"

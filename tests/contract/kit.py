@@ -25,6 +25,7 @@ from carillon.domain.message import Message, decode
 from carillon.domain.notifying.notification import Notification
 from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
+from carillon.domain.quotas import OwnLimits, Use
 from carillon.settings import Settings
 from carillon.stores.activity import ActivityStore
 from carillon.stores.dynamo import open_stores
@@ -45,6 +46,8 @@ from carillon.stores.ports import (
     IDEMPOTENCY_RECORDS,
     NOTIFICATIONS,
     OPERATIONS,
+    QUOTAS,
+    USES,
     WINDOWS,
     ChangeStore,
     ChunkStore,
@@ -81,6 +84,8 @@ class Kit:
     idempotency_records: VersionedRows[IdempotencyRecord]
     notifications: VersionedRows[Notification]
     windows: VersionedRows[Window]
+    quotas: VersionedRows[OwnLimits]
+    uses: VersionedRows[Use]
     queue: LaneQueue
     events: EventSink
     is_threaded: bool
@@ -137,6 +142,8 @@ def memory_kit() -> Kit:
         idempotency_records=MemoryVersionedRows(IDEMPOTENCY_RECORDS),
         notifications=MemoryVersionedRows(NOTIFICATIONS),
         windows=MemoryVersionedRows(WINDOWS),
+        quotas=MemoryVersionedRows(QUOTAS),
+        uses=MemoryVersionedRows(USES),
         queue=queue,
         events=MemoryEvents(),
         is_threaded=True,
@@ -200,6 +207,8 @@ def _aws_kit(is_threaded: bool, wait: Callable[[float], None], has_expiry: bool 
         idempotency_records=stores.idempotency_records,
         notifications=stores.notifications,
         windows=stores.windows,
+        quotas=stores.quotas,
+        uses=stores.uses,
         queue=stores.queue,
         events=_events_on_a_bus(settings),
         is_threaded=is_threaded,

@@ -24,6 +24,7 @@ from carillon.domain.notifying.notification import (
 )
 from carillon.domain.notifying.window import Failing, Noted, Window
 from carillon.domain.operation import Operation, OperationKind, OperationState
+from carillon.domain.quotas import OwnLimits, Quota, Use
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.after import Outcome
 from carillon.domain.spec.names import job_id_of
@@ -100,6 +101,27 @@ def a_calendar(owner: str, **changes: Any) -> Calendar:
         "updated_at": NOW,
     }
     return Calendar(**{**fields, **changes})
+
+
+def own_limits(owner: str, **changes: Any) -> OwnLimits:
+    """Those of one of the owners in a partition, which deployments have one of."""
+    fields: dict[str, Any] = {
+        "of": "team/billing",
+        "revision": 1,
+        "updated_at": NOW,
+        "limits": {Quota.JOBS: 20_000, Quota.RUNS: 0},
+        "owner": owner,
+    }
+    return OwnLimits(**{**fields, **changes})
+
+
+def a_use(owner: str, **changes: Any) -> Use:
+    return Use(**{"owner": owner, "revision": 1, "counted_at": NOW, "jobs": 0, **changes})
+
+
+def a_full_use(owner: str, **changes: Any) -> Use:
+    fields = {"revision": 3, "jobs": 12, "fires_per_day": 86_400, "writer": CLAIM_ID}
+    return a_use(owner, **{**fields, **changes})
 
 
 def a_key(owner: str, fire_at: datetime = FIRE_AT, **changes: Any) -> RunKey:

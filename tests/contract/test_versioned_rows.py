@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
+from zlib import crc32
 
 import pytest
 
+from carillon.domain.quotas import Quota
 from carillon.errors import InvalidFieldError
 from carillon.stores.cursors import encode_cursor
 from carillon.stores.ports import (
@@ -15,6 +17,8 @@ from carillon.stores.ports import (
     IDEMPOTENCY_RECORDS,
     NOTIFICATIONS,
     OPERATIONS,
+    QUOTAS,
+    USES,
     WINDOWS,
     RowKind,
 )
@@ -24,14 +28,17 @@ from tests.contract.samples import (
     a_calendar,
     a_full_admission_row,
     a_full_operation,
+    a_full_use,
     a_full_window,
     a_job,
     a_notification,
     a_record,
+    a_use,
     a_window,
     an_admission_row,
     an_operation,
     operation_id,
+    own_limits,
 )
 
 
@@ -44,10 +51,16 @@ class Case:
     few: Callable[..., Any]
     full: Callable[..., Any]
     member: str
+    value: Callable[[str], Any] = str
+    """Makes a value of that member of a text; others of others."""
 
     def changed(self, row: Any, value: str, revision: int | None = None) -> Any:
-        changes = {self.member: value, "revision": revision or row.revision + 1}
+        changes = {self.member: self.value(value), "revision": revision or row.revision + 1}
         return replace(row, **changes)
+
+
+def _limits_of(text: str) -> dict[Quota, int]:
+    return {Quota.JOBS: crc32(text.encode())}
 
 
 CASES = [
@@ -57,8 +70,18 @@ CASES = [
     Case("idempotency_records", IDEMPOTENCY_RECORDS, a_record, a_record, "answer"),
     Case("notifications", NOTIFICATIONS, a_notification, a_notification, "jobs"),
     Case("windows", WINDOWS, a_window, a_full_window, "last_delivery"),
+    Case(
+        "quotas",
+        QUOTAS,
+        own_limits,
+        own_limits,
+        "limits",
+        lambda text: {Quota.JOBS: crc32(text.encode())},
+    ),
+    Case("uses", USES, a_use, a_full_use, "writer"),
 ]
-EXPIRING = [case for case in CASES if case.kind not in (CALENDARS, NOTIFICATIONS)]
+LASTING = (CALENDARS, NOTIFICATIONS, QUOTAS, USES)
+EXPIRING = [case for case in CASES if case.kind not in LASTING]
 every_kind = pytest.mark.parametrize("case", CASES, ids=[case.port for case in CASES])
 
 

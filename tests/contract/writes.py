@@ -17,6 +17,7 @@ from tests.contract.samples import (
     a_notification,
     a_record,
     a_run,
+    a_use,
     a_window,
     an_admission_row,
     an_operation,
@@ -145,6 +146,7 @@ WRITES: list[Callable[[Kit], Write]] = [
             ("idempotency_records", a_record, "answer", "key"),
             ("notifications", a_notification, "jobs", "name"),
             ("windows", a_window, "last_delivery", "name"),
+            ("uses", a_use, "writer", "name"),
         )
         for over in (None, 1)
     ),

@@ -45,7 +45,7 @@ def test_the_table_of_operations_is_that_of_the_routes() -> None:
     found = sorted(operations())
     rows = [
         f"| {role} | {', '.join(what for each, what in found if each == role)} |"
-        for role in ("open", "any", "viewer", "editor", "admin")
+        for role in ("open", "any", "viewer", "editor", "admin", "operator")
     ]
     table = "\n".join(["| role | operations |", "|---|---|", *rows])
     assert between("operations") == table, f"docs/security.md is to have:\n{table}"

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.service import JobService
 from carillon.api.runs.dead_letters import DeadLetterService
 from carillon.api.runs.service import RunService
@@ -14,6 +16,7 @@ from carillon.domain.policies import Backoff, BackoffType, OnComplete, Overlap, 
 from carillon.domain.run import Resolution, Run, RunError, RunStatus
 from carillon.executor.targets import Failure, Success
 from carillon.services.history import History
+from carillon.services.quotas import UNLIMITED
 from carillon.services.redrive import Redriver
 from carillon.telemetry import create_telemetry
 from tests.simulation.story import MINUTE, NOON, row_of, run_of
@@ -30,11 +33,12 @@ def world() -> World:
 
 def job_service(world: World) -> JobService:
     settings = replace(SETTINGS, segments=world.segments)
+    stores: Any = world
+    quotas = JobQuotas(UNLIMITED, stores, world.clock, world.entropy)
     return JobService(
-        world.jobs,
-        world.calendars,
+        stores,
         world.indexer,
-        world.events,
+        quotas,
         world.clock,
         world.entropy,
         settings,

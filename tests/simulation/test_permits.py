@@ -26,7 +26,7 @@ from carillon.simulation.loop import Loop
 from carillon.simulation.services import Api, job_body
 from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
 from tests.simulation.story import MINUTE, NOON, SECOND
-from tests.support.world import FUNCTION_SECONDS, OWNER, World
+from tests.support.world import FUNCTION_SECONDS, OWNER, World, quotas_of
 from tests.unit.faults import preceded
 
 LIMIT = 5
@@ -158,7 +158,7 @@ class OneRun:
         self.world = World(NOON)
         self.timers = ManualTimers()
         ports = self.world.executor_ports
-        self.ports = replace(ports, timers=self.timers, owner_concurrent_runs=limit)
+        self.ports = replace(ports, timers=self.timers, quotas=quotas_of(concurrent_runs=limit))
         self.world.executor = Router(self.ports)
         self.job = self.world.create("job", "* * * * *")
         self.used: Counter[str] = Counter()

@@ -12,7 +12,7 @@ from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.story import NOON, SECOND
 from tests.simulation.test_policies import Slow
-from tests.support.world import World
+from tests.support.world import World, quotas_of
 
 AT = "at 2026-12-01T12:00:30"
 FIRST = NOON + 30 * SECOND
@@ -77,7 +77,7 @@ class TestRate:
         assert starts(world, jobs) == [0, 1200, 2400]
 
     def test_the_owners_limit_counts_all_jobs_and_callbacks(self, world: World) -> None:
-        ports = replace(world.executor_ports, owner_starts_per_minute=4)
+        ports = replace(world.executor_ports, quotas=quotas_of(starts_per_minute=4))
         world.executor = Router(ports)
         jobs = one_shots(world, 3, rate=Rate(2, 60, "mail"))
         others = [world.create(f"other-{n}", AT) for n in range(3)]
@@ -89,7 +89,9 @@ class TestRate:
         assert starts(world, jobs)[2] >= 60, "the job's own limit counts too"
 
     def test_who_waits_for_the_jobs_own_takes_nothing_from_the_owners(self, world: World) -> None:
-        world.executor = Router(replace(world.executor_ports, owner_starts_per_minute=10))
+        world.executor = Router(
+            replace(world.executor_ports, quotas=quotas_of(starts_per_minute=10))
+        )
         slow = world.create("slow", "at 2026-12-01T18:00:00Z", rate=Rate(1, 3600))
         live = world.create("live", "* * * * *")
         for _ in range(50):

@@ -18,6 +18,7 @@ from carillon.domain.job import Generation, Job, Lane, Priority, fraction_of, se
 from carillon.domain.message import Message
 from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.policies import CatchUp, OnComplete, RetryPolicy
+from carillon.domain.quotas import NO_LIMITS, Quota
 from carillon.domain.run import TRANSITIONS, Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel.entry import minute_of
@@ -37,6 +38,7 @@ from carillon.schedules import (
 )
 from carillon.services.activity import Activity, ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
+from carillon.services.quotas import Quotas
 from carillon.stores.memory.activity import MemoryActivityStore
 from carillon.stores.memory.changes import MemoryChangeStore
 from carillon.stores.memory.chunks import MemoryChunkStore
@@ -53,6 +55,8 @@ from carillon.stores.ports import (
     IDEMPOTENCY_RECORDS,
     NOTIFICATIONS,
     OPERATIONS,
+    QUOTAS,
+    USES,
     WINDOWS,
 )
 from carillon.tick.counting import SegmentReport
@@ -65,6 +69,11 @@ FUNCTION_SECONDS = 60
 LIFETIME = timedelta(days=30)
 TZDATA = "2026.1"
 """The version of the time zone database that the ticks have, unless a test gives them another."""
+
+
+def quotas_of(**limits: int) -> Quotas:
+    """These limits for every owner, by their names, and no others."""
+    return Quotas({**NO_LIMITS, **{Quota(name): limit for name, limit in limits.items()}})
 
 
 class RecordingTargets:
@@ -108,6 +117,8 @@ class World:
         self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)
         self.notifications = MemoryVersionedRows(NOTIFICATIONS)
         self.windows = MemoryVersionedRows(WINDOWS)
+        self.quotas = MemoryVersionedRows(QUOTAS)
+        self.uses = MemoryVersionedRows(USES)
         self.events = MemoryEvents()
         self.queue = MemoryQueue(self.clock, visibility_timeout_seconds=6 * FUNCTION_SECONDS)
         self.indexer = Indexer(self.jobs, self.wheel, self.queue, self.clock, self.calendars)

@@ -33,6 +33,7 @@ from carillon.api.http.throttle import Throttle
 from carillon.api.jobs.bulk import BulkRoutes
 from carillon.api.jobs.bulk_service import BulkService
 from carillon.api.jobs.named import NamedJobRoutes
+from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.routes import JSON, JobAnswers, JobRoutes
 from carillon.api.jobs.service import JobService
 from carillon.api.jobs.summaries import SummaryService
@@ -40,6 +41,7 @@ from carillon.api.notifications.routes import NotificationRoutes
 from carillon.api.notifications.service import NotificationService
 from carillon.api.operations.routes import BackfillRoutes, OperationRoutes
 from carillon.api.operations.service import MissedService, OperationService
+from carillon.api.quotas import QuotaRoutes, QuotaService
 from carillon.api.runs.completions import CompletionRoutes, CompletionService
 from carillon.api.runs.dead_letters import DeadLetterRoutes, DeadLetterService
 from carillon.api.runs.logs import LogRoutes, LogService
@@ -51,12 +53,14 @@ from carillon.api.schedules.upcoming import ForecastService, OccurrenceService
 from carillon.api.status import OverviewService, StatusRoutes
 from carillon.api.well_known import WellKnownRoutes
 from carillon.clock import Clock, Entropy
+from carillon.domain.quotas import Exceeded, Quota
 from carillon.domain.spec.teams import TEAM_NAME
 from carillon.errors import CarillonError
 from carillon.services.activity import Activity
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.services.notices import Notices
+from carillon.services.quotas import Quotas
 from carillon.services.redrive import Redriver
 from carillon.services.summing import Summing
 from carillon.settings import Settings
@@ -96,7 +100,7 @@ class Api:
         self._stores, self._clock, self._entropy = stores, clock, entropy
         self._settings, self._telemetry = settings, telemetry
         self._task_logs = task_logs or MemoryTaskLogs()
-        self._throttle = Throttle(settings.owner_requests_per_second, settings.owner_requests_burst)
+        self._throttle = Throttle(settings.owner_requests_burst)
         self._routes = Routes(self.app, settings)
         self.app.permit = self._routes.permit
         self._history, self._indexer = (
@@ -106,16 +110,11 @@ class Api:
         told = ChangeEvents(stores.events, telemetry.events_lost)
         self._acts = Acts(stores.jobs, stores.changes, told, clock)
         answer_errors(self.app, telemetry, self._routes.no_route)
-        jobs = JobService(
-            stores.jobs,
-            stores.calendars,
-            self._indexer,
-            stores.events,
-            clock,
-            entropy,
-            settings,
-            telemetry,
-        )
+        self._quotas = Quotas(settings.limits, stores.quotas, clock)
+        job_quotas = JobQuotas(self._quotas, stores, clock, entropy)
+        jobs = JobService(stores, self._indexer, job_quotas, clock, entropy, settings, telemetry)
+        quotas = QuotaService(stores, self._quotas, job_quotas, self._throttle, clock)
+        QuotaRoutes(self._routes, quotas, telemetry)
         self._serve_jobs(jobs)
         self._serve_runs(jobs)
         self._serve_notifications()
@@ -223,13 +222,16 @@ class Api:
         self._refuse_flood_of(owner)
 
     def _refuse_flood_of(self, owner: str) -> None:
-        wait_seconds = self._throttle.wait_seconds(owner, self._clock.now())
+        now, limit = self._clock.now(), self._quotas.of(owner)[Quota.REQUESTS]
+        wait_seconds = self._throttle.wait_seconds(owner, limit, now)
         if wait_seconds:
+            use = self._throttle.use(owner, limit, now)
             raise ProblemError(
                 Kind.TOO_MANY_REQUESTS,
                 "you have sent more requests than this deployment serves each owner: send fewer "
                 "in a second, or many jobs in one by POST /jobs/bulk",
                 headers={"Retry-After": str(wait_seconds)},
+                exceeded=Exceeded(Quota.REQUESTS, limit, use),
             )
 
     def describe(self) -> dict[str, Any]:

@@ -26,6 +26,8 @@ class LimitsForm(BaseModel):
     tags: int
     run_retention_days: int
     activity_days: int
+    owner_jobs: int
+    owner_scheduled_per_minute: int
     owner_requests_per_second: int
     owner_starts_per_minute: int
     owner_concurrent_runs: int
@@ -115,6 +117,8 @@ def _limits(settings: Settings) -> LimitsForm:
         tags=MOST_TAGS,
         run_retention_days=settings.run_retention_days,
         activity_days=settings.activity_days,
+        owner_jobs=settings.owner_jobs,
+        owner_scheduled_per_minute=settings.owner_scheduled_per_minute,
         owner_requests_per_second=settings.owner_requests_per_second,
         owner_starts_per_minute=settings.owner_starts_per_minute,
         owner_concurrent_runs=settings.owner_concurrent_runs,

@@ -17,10 +17,12 @@ from carillon.api.apply.service import ApplyService
 from carillon.api.apply.stack import StackJobs, StackRefusedError, StackService, with_values
 from carillon.api.apply.telling import teller
 from carillon.api.calendars.service import CalendarService
+from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.service import JobService
 from carillon.clock import SystemClock, SystemEntropy
 from carillon.domain.spec.owners import Author, AuthorKind, Via, team_owner
 from carillon.services.indexer import Indexer
+from carillon.services.quotas import Quotas
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores, read_parameters
 from carillon.telemetry import Action, create_telemetry
@@ -32,16 +34,10 @@ settings = Settings.from_environment(read_parameters=read_parameters)
 telemetry = create_telemetry("stack")
 clock = SystemClock()
 stores = open_stores(settings, clock, lost=telemetry.events_lost)
-jobs = JobService(
-    stores.jobs,
-    stores.calendars,
-    Indexer.of(stores, clock),
-    stores.events,
-    clock,
-    SystemEntropy(),
-    settings,
-    telemetry,
-)
+entropy = SystemEntropy()
+quotas = JobQuotas(Quotas(settings.limits, stores.quotas, clock), stores, clock, entropy)
+indexer = Indexer.of(stores, clock)
+jobs = JobService(stores, indexer, quotas, clock, entropy, settings, telemetry)
 calendars = CalendarService(jobs, stores.calendars, stores.changes, clock)
 applying = ApplyService(jobs, calendars, clock)
 

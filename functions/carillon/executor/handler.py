@@ -23,6 +23,7 @@ from carillon.executor.tracing import create_tracer
 from carillon.garbage import spare_what_is_loaded
 from carillon.services.activity import Activity, ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
+from carillon.services.quotas import Quotas
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores, read_parameters
 from carillon.telemetry import Action, create_telemetry
@@ -75,8 +76,7 @@ router = Router(
         activity=activity,
         feed=Activity(stores.activity),
         queue_retention=timedelta(days=settings.queue_retention_days),
-        owner_starts_per_minute=settings.owner_starts_per_minute,
-        owner_concurrent_runs=settings.owner_concurrent_runs,
+        quotas=Quotas(settings.limits, stores.quotas, clock),
         slow_after_seconds=settings.slow_after_seconds,
         slow_lane_share=settings.slow_lane_share,
         api_url=settings.api_url,

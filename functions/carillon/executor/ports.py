@@ -23,6 +23,7 @@ from carillon.services.activity import Activity, ActivitySink
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.services.notices import Notices
+from carillon.services.quotas import UNLIMITED, Quotas
 from carillon.stores.ports import (
     ChunkStore,
     EventSink,
@@ -53,8 +54,7 @@ class ExecutorPorts:
     its message. `longest_timeout_seconds` caps the jobs' own limits: a deployment may
     have been given shorter processes than a job was made for. What could not be begun for
     longer than `queue_retention` is given up. An attempt longer than `slow_after_seconds` is a
-    slow one; of the places in lane slow an owner holds `slow_lane_share` at most. The limits of an
-    owner, `owner_starts_per_minute` and `owner_concurrent_runs`, are none where they are 0. Targets
+    slow one; of the places in lane slow an owner holds `slow_lane_share` at most. Targets
     report the end of runs below `api_url`, which has no slash at its end. Messages of notifications
     link to `console_url`, if there is one.
     """
@@ -79,8 +79,7 @@ class ExecutorPorts:
     events: EventSink
     activity: ActivitySink
     feed: Activity
-    owner_starts_per_minute: int = 0
-    owner_concurrent_runs: int = 0
+    quotas: Quotas = UNLIMITED
     queue_retention: timedelta = timedelta(days=10)
     slow_after_seconds: int = 2
     slow_lane_share: int = 1

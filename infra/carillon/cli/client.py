@@ -71,6 +71,11 @@ def notification_path(name: str, suffix: str = "") -> str:
 
 
 @as_command_errors()
+def quota_path(owner: str | None) -> str:
+    return paths.quota_path(owner)
+
+
+@as_command_errors()
 def run_path(run_id: str, suffix: str = "") -> str:
     return paths.run_path(run_id, suffix)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from carillon.cli.commands.account import logout
+from carillon.cli.commands.account import logout, quota
 from carillon.cli.commands.admin import admin
 from carillon.cli.commands.admin.doctor import doctor
 from carillon.cli.commands.calendars import calendars
@@ -133,6 +133,7 @@ app.add_typer(dead_letters, name="dead-letters")
 app.add_typer(operations, name="operations")
 app.add_typer(calendars, name="calendars")
 app.add_typer(notifications, name="notifications")
+app.add_typer(quota, name="quota")
 app.add_typer(admin, name="admin")
 app.command()(console)
 app.command()(login)

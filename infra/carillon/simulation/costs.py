@@ -246,6 +246,7 @@ _READS: dict[tuple[str, str], Rows] = {
     ("notifications", "get"): _answered,
     ("notifications", "list"): _page,
     ("windows", "get"): _answered,
+    ("uses", "get"): _answered,
 }
 _WRITES: dict[tuple[str, str], Rows] = {
     ("jobs", "create"): _given,
@@ -267,4 +268,5 @@ _WRITES: dict[tuple[str, str], Rows] = {
     ("operations", "put"): _given,
     ("idempotency_records", "put"): _given,
     ("windows", "put"): _given,
+    ("uses", "put"): _given,
 }

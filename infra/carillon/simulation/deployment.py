@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from carillon.domain.job import Lane
+from carillon.domain.quotas import limits_in
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import CarillonError
 from carillon.executor.batch import BATCH_SIZE, Report, in_waves
@@ -16,6 +17,7 @@ from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.services.activity import Activity, ActivityWriter
 from carillon.services.indexer import Indexer
+from carillon.services.quotas import Quotas
 from carillon.settings import TASK_RESERVE_SECONDS
 from carillon.simulation.faults import Draws, Fault, Faults
 from carillon.simulation.idle_ticks import pass_idle_tick
@@ -66,6 +68,8 @@ class Options:
     function_timeout_seconds: int = 60
     max_receives: int = 20
     catch_up_per_minute: int = 3000
+    owner_jobs: int = 0
+    owner_scheduled_per_minute: int = 0
     owner_starts_per_minute: int = 0
     owner_concurrent_runs: int = 0
     run_lifetime: timedelta = timedelta(days=30)
@@ -117,7 +121,8 @@ class Deployment:
         self.dead_letter_queue, self.lanes = self._queues()
         self.stores = SimulatedStores(loop, self.lanes, options.page_size)
         self.indexer = Indexer.of(self.stores.ports, self.clock, options.longest_delay_seconds)
-        self.activity = BatchActivity(loop, self._activity_writer())
+        writer = ActivityWriter(self.stores.ports.activity, self.clock, self.entropy, timedelta(7))
+        self.activity = BatchActivity(loop, writer)
         self.tick_ports = self._tick_ports()
         self._invoker = seam(SimpleNamespace(invite=self._invite), "fanout", loop)
         self.executor_ports = self._executor_ports(targets)
@@ -154,10 +159,6 @@ class Deployment:
             chunked=options.chunks and not options.owner_starts_per_minute,
         )
 
-    def _activity_writer(self) -> ActivityWriter:
-        store, lifetime = self.stores.ports.activity, timedelta(days=7)
-        return ActivityWriter(store, self.clock, self.entropy, lifetime)
-
     def _executor_ports(self, targets: SimulatedTargets) -> ExecutorPorts:
         ports, options = self.stores.ports, self.options
         return ExecutorPorts(
@@ -181,8 +182,7 @@ class Deployment:
             events=ports.events,
             activity=self.activity,
             feed=Activity(ports.activity),
-            owner_starts_per_minute=options.owner_starts_per_minute,
-            owner_concurrent_runs=options.owner_concurrent_runs,
+            quotas=Quotas(limits_in(options)),
             slow_after_seconds=options.slow_after_seconds,
             slow_lane_share=options.slow_lane_share,
             timers=LoopTimers(self.loop),

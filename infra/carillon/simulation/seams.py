@@ -30,6 +30,8 @@ from carillon.stores.ports import (
     IDEMPOTENCY_RECORDS,
     NOTIFICATIONS,
     OPERATIONS,
+    QUOTAS,
+    USES,
     WINDOWS,
     Stores,
 )
@@ -315,6 +317,8 @@ class MemoryRows:
         self.idempotency_records = MemoryVersionedRows(IDEMPOTENCY_RECORDS)
         self.notifications = MemoryVersionedRows(NOTIFICATIONS)
         self.windows = MemoryVersionedRows(WINDOWS)
+        self.quotas = MemoryVersionedRows(QUOTAS)
+        self.uses = MemoryVersionedRows(USES)
 
 
 class SimulatedStores(MemoryRows):

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
 from carillon.api.apply.service import ApplyService
 from carillon.api.calendars.service import CalendarService
+from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.service import JobService
 from carillon.api.operations.service import OperationService
 from carillon.api.runs.completions import CompletionService
@@ -15,6 +17,7 @@ from carillon.api.runs.service import RunService
 from carillon.domain.job import Lane
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.services.history import History
+from carillon.services.quotas import Quotas
 from carillon.services.redrive import Redriver
 from carillon.settings import Settings
 from carillon.simulation.deployment import Deployment, Options
@@ -45,16 +48,15 @@ class Api:
         ports, settings = deployment.stores.ports, settings_of(deployment.options)
         clock, entropy, indexer = deployment.clock, deployment.entropy, deployment.indexer
         telemetry = cast(Telemetry, _NoTelemetry())
-        jobs = JobService(
-            ports.jobs, ports.calendars, indexer, ports.events, clock, entropy, settings, telemetry
-        )
+        # Whatever waits for another thread would stop the simulation.
+        quotas = JobQuotas(Quotas(settings.limits), ports, clock, entropy, turn=nullcontext())
+        jobs = JobService(ports, indexer, quotas, clock, entropy, settings, telemetry)
         history = History(ports.runs, ports.chunks)
         redriver = Redriver(ports.runs, indexer, clock, entropy, settings.run_lifetime)
         calendars = CalendarService(jobs, ports.calendars, ports.changes, clock)
         return cls(
             jobs,
             calendars,
-            # Whatever waits for another thread would stop the simulation.
             ApplyService(jobs, calendars, clock, threads=1),
             RunService(
                 jobs,
@@ -101,6 +103,8 @@ def settings_of(options: Options) -> Settings:
         executor_timeout_seconds=options.function_timeout_seconds,
         event_bus="simulated",
         target_arns=("arn:*:*:*:*:*",),
+        owner_jobs=options.owner_jobs,
+        owner_scheduled_per_minute=options.owner_scheduled_per_minute,
         owner_starts_per_minute=options.owner_starts_per_minute,
         owner_concurrent_runs=options.owner_concurrent_runs,
         owner_requests_per_second=0,

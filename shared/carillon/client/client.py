@@ -11,7 +11,7 @@ from carillon.client.clock import Clock
 from carillon.client.drivers import AsyncClosing, AsyncDriver, Closing, Driver
 from carillon.client.paths import instant
 from carillon.client.resources.jobs import Jobs, span_of
-from carillon.client.resources.others import Calendars, Changes, Notifications, Operations
+from carillon.client.resources.others import Calendars, Changes, Notifications, Operations, Quotas
 from carillon.client.resources.runs import DeadLetters, Runs
 from carillon.client.session import Query, Session
 from carillon.client.sign_in import (
@@ -46,6 +46,7 @@ class Api(Resource[DriverT]):
         self.calendars = Calendars(session, driver)
         self.changes = Changes(session, driver)
         self.notifications = Notifications(session, driver)
+        self.quotas = Quotas(session, driver)
 
     @property
     def api_url(self) -> str:

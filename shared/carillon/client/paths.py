@@ -29,6 +29,18 @@ def notification_path(name: str, suffix: str = "") -> str:
     return f"/notifications/{_part(name, 'name', 'the name of a notification')}{suffix}"
 
 
+def quota_path(owner: str | None) -> str:
+    """`/quota`, one's own, or that of an owner, as `team/billing` or `user/{sub}`; raises
+    InvalidFieldError for text that cannot be an owner."""
+    if owner is None:
+        return "/quota"
+    kind, _, name = owner.partition("/")
+    if kind not in ("team", "user"):
+        message = f"{owner!r} is not an owner such as team/billing, or user/ and a subject"
+        raise InvalidFieldError("owner", message)
+    return f"/owners/{kind}/{_part(name, 'owner', 'an owner such as team/billing')}/quota"
+
+
 def run_path(run_id: str, suffix: str = "") -> str:
     """`/jobs/{job_id}/runs/{run_id}` + suffix: a run's id begins with its job's.
 

@@ -23,6 +23,7 @@ from carillon.domain.job import Job, Successor
 from carillon.domain.notifying.notification import Notification
 from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
+from carillon.domain.quotas import OwnLimits, Use
 from carillon.domain.run import Attention, Run, RunKey
 from carillon.domain.spec.job_summary import JobSummary
 from carillon.domain.wheel.entry import Entry, EntryKey, Slot
@@ -132,6 +133,8 @@ IDEMPOTENCY_RECORDS = RowKind("idempotency", IdempotencyRecord, "key")
 OPERATIONS = RowKind("operation", Operation, "operation_id", newest_first=True)
 NOTIFICATIONS = RowKind("notification", Notification, "name")
 WINDOWS = RowKind("window", Window, "name")
+QUOTAS = RowKind("quota", OwnLimits, "of")
+USES = RowKind("use", Use, "name")
 
 
 class VersionedRows(Protocol[Row]):
@@ -366,6 +369,8 @@ class Stores:
     idempotency_records: VersionedRows[IdempotencyRecord]
     notifications: VersionedRows[Notification]
     windows: VersionedRows[Window]
+    quotas: VersionedRows[OwnLimits]
+    uses: VersionedRows[Use]
     events: EventSink
     skew_seconds: Callable[[], float | None]
     """This machine's clock minus the database's, as last seen; None before the first answer."""

@@ -110,7 +110,7 @@ class RecordedJobs:
 
 
 class RecordedRows(Generic[Owned]):
-    """The writes of calendars or notifications, in the same way."""
+    """The writes of calendars, notifications, or owners' quotas, in the same way."""
 
     def __init__(self, rows: VersionedRows[Owned], changes: ChangeStore) -> None:
         self._rows = rows

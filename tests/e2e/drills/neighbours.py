@@ -1,8 +1,8 @@
 """What 200 hanging webhooks of one owner cost another owner's jobs in the same lane.
 
 `make drill-neighbours`, or `python -m tests.e2e.drills.neighbours [--minutes 5] [--culprits 200]`:
-a stack of its own, with the defaults as deployed. The figures mean little while the machine has
-other work.
+a stack of its own, with the defaults as deployed; with `--concurrent-runs 5` under a quota of the
+culprit's own. The figures mean little while the machine has other work.
 """
 
 import argparse
@@ -16,7 +16,8 @@ from socket import create_server, socket
 from threading import Thread
 from time import monotonic, sleep
 
-from tests.e2e.conftest import Json, Person, deployed, instant, person
+from carillon.local.deployment import Deployment
+from tests.e2e.conftest import Json, Person, deployed, instant, owner_of, person
 
 BYSTANDERS = 20
 CULPRITS = 200
@@ -27,6 +28,8 @@ ANNOUNCED = timedelta(minutes=3)
 CALM = timedelta(seconds=60)
 """How long is measured after that."""
 P99_SECONDS, MOST_SECONDS, CALM_SECONDS = 3.0, 10.0, 1.5
+QUOTA_SECONDS = 1.5
+"""Nothing is later under load than this while the culprit's concurrent runs are held to a few."""
 _AT_A_TIME = 20
 _KEPT = 400
 """Connections of the hanging host that are kept open; older ones have timed out."""
@@ -67,6 +70,11 @@ class Drill:
         """Every occurrence ran, none more than ten seconds late."""
         latest = max(self.under_load.seconds[-1], self.announced.seconds[-1])
         return self.missing == 0 and latest <= MOST_SECONDS
+
+    @property
+    def holds_under_a_quota(self) -> bool:
+        """As `holds`, and every occurrence under load is within the narrower bound."""
+        return self.holds and self.under_load.seconds[-1] <= QUOTA_SECONDS
 
     @property
     def holds(self) -> bool:
@@ -209,15 +217,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.drills.neighbours")
     parser.add_argument("--minutes", type=float, default=5, help="that are measured under load")
     parser.add_argument("--culprits", type=int, default=CULPRITS, help="hanging webhooks")
+    parser.add_argument("--concurrent-runs", type=int, help="a quota of the culprit's own")
     given = parser.parse_args(arguments)
     with deployed() as deployment:
         began = monotonic()
         with person(deployment, "culprit") as culprit, person(deployment, "bystander") as other:
+            if given.concurrent_runs is not None:
+                _limit(deployment, culprit, given.concurrent_runs)
             found = drill(culprit, other, timedelta(minutes=given.minutes), given.culprits)
     took = monotonic() - began
-    verdict = "holds" if found.holds else "does not hold"
+    holds = found.holds if given.concurrent_runs is None else found.holds_under_a_quota
+    verdict = "holds" if holds else "does not hold"
     sys.stdout.write(f"{found}\nthe promise {verdict}; {took:.0f} s\n")
-    return 0 if found.holds else 1
+    return 0 if holds else 1
+
+
+def _limit(deployment: Deployment, culprit: Person, runs: int) -> None:
+    """As an operator does it by `carillon quota set`."""
+    with person(deployment, "operator", operator=True) as operator:
+        path = f"/owners/{owner_of(culprit)}/quota"
+        answer = operator.http.put(path, json={"concurrent_runs": runs})
+        assert answer.status_code == 200, answer.text
 
 
 if __name__ == "__main__":

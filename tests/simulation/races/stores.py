@@ -27,6 +27,8 @@ from carillon.stores.ports import (
     IDEMPOTENCY_RECORDS,
     NOTIFICATIONS,
     OPERATIONS,
+    QUOTAS,
+    USES,
     WINDOWS,
 )
 
@@ -151,6 +153,8 @@ _EMPTY: dict[str, Callable[[], Any]] = {
     "idempotency_records": lambda: MemoryVersionedRows(IDEMPOTENCY_RECORDS),
     "notifications": lambda: MemoryVersionedRows(NOTIFICATIONS),
     "windows": lambda: MemoryVersionedRows(WINDOWS),
+    "quotas": lambda: MemoryVersionedRows(QUOTAS),
+    "uses": lambda: MemoryVersionedRows(USES),
     "events": MemoryEvents,
     "chunks": MemoryChunkStore,
 }

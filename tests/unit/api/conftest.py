@@ -20,6 +20,7 @@ from carillon.domain.job import Lane
 from carillon.domain.notifying.notification import Notification
 from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
+from carillon.domain.quotas import OwnLimits, Use
 from carillon.settings import Settings
 from carillon.stores.memory import (
     MemoryActivityStore,
@@ -38,6 +39,8 @@ from carillon.stores.ports import (
     IDEMPOTENCY_RECORDS,
     NOTIFICATIONS,
     OPERATIONS,
+    QUOTAS,
+    USES,
     WINDOWS,
     Stores,
 )
@@ -85,6 +88,8 @@ class World:
     idempotency_records: MemoryVersionedRows[IdempotencyRecord]
     notifications: MemoryVersionedRows[Notification]
     windows: MemoryVersionedRows[Window]
+    quotas: MemoryVersionedRows[OwnLimits]
+    uses: MemoryVersionedRows[Use]
     events: MemoryEvents
     clock: ManualClock
     log: StringIO
@@ -110,6 +115,8 @@ class World:
             "chunks": MemoryChunkStore(),
             "notifications": self.notifications,
             "windows": self.windows,
+            "quotas": self.quotas,
+            "uses": self.uses,
             "admission_rows": MemoryVersionedRows(ADMISSION_ROWS),
             "events": self.events,
             "skew_seconds": lambda: None,
@@ -138,6 +145,8 @@ def new_world(now: datetime = NOW) -> World:
         idempotency_records=MemoryVersionedRows(IDEMPOTENCY_RECORDS),
         notifications=MemoryVersionedRows(NOTIFICATIONS),
         windows=MemoryVersionedRows(WINDOWS),
+        quotas=MemoryVersionedRows(QUOTAS),
+        uses=MemoryVersionedRows(USES),
         events=MemoryEvents(),
         clock=clock,
         log=StringIO(),

@@ -95,6 +95,8 @@ ROUTES = {
     "/operations/{operation_id}": {"get"},
     "/operations/{operation_id}/outcomes": {"get"},
     "/operations/{operation_id}/cancel": {"post"},
+    "/quota": {"get"},
+    "/owners/{kind}/{name}/quota": {"get", "put"},
     "/status": {"get"},
     "/deployment": {"get"},
     "/runs/{run_id}/logs": {"get"},

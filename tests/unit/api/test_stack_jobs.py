@@ -14,12 +14,14 @@ from carillon.api.apply.stack import (
     with_values,
 )
 from carillon.api.calendars.service import CalendarService
+from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.service import JobService
 from carillon.clock import SeededEntropy
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import Author, AuthorKind, Via, team_owner
 from carillon.errors import StoreUnavailableError
 from carillon.services.indexer import Indexer
+from carillon.services.quotas import UNLIMITED
 from carillon.stores.ports import JobFilter
 from tests.unit.api.conftest import NOW, World
 from tests.unit.api.gateway import Json
@@ -37,13 +39,13 @@ class Deployment:
         ends_at = NOW + timedelta(minutes=5)
         stores: Any = world
         telemetry: Any = None
+        clock, entropy = world.clock, SeededEntropy(1)
         self.jobs = JobService(
-            world.jobs,
-            world.calendars,
-            Indexer.of(stores, world.clock),
-            world.events,
-            world.clock,
-            SeededEntropy(1),
+            stores,
+            Indexer.of(stores, clock),
+            JobQuotas(UNLIMITED, stores, clock, entropy),
+            clock,
+            entropy,
             world.settings,
             telemetry,
         )

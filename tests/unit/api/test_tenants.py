@@ -1,9 +1,12 @@
 """No request by one owner can read, change, run or infer another owner's jobs (invariant I5)."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.service import JobService
 from carillon.clock import SeededEntropy
 from carillon.domain.canary import CANARY_OWNER
@@ -11,6 +14,7 @@ from carillon.domain.job import Job
 from carillon.domain.run import RunKey, RunKind
 from carillon.domain.spec.names import job_id_of
 from carillon.services.indexer import Indexer
+from carillon.services.quotas import UNLIMITED
 from carillon.stores.memory import MemoryJobStore
 from carillon.telemetry import create_telemetry
 from tests.unit.api.conftest import BODY, World, without_report
@@ -213,15 +217,14 @@ def test_no_store_is_asked_for_text_that_is_no_job_id(world: World, job_id: str)
         def get(self, owner: str, job_id: str) -> Job | None:
             raise AssertionError(f"asked for {job_id!r}")
 
-    calendars = world.calendars
-    indexer = Indexer(world.jobs, world.wheel, world.queue, world.clock, calendars)
+    stores: Any = replace(world, jobs=Unasked())
+    clock, entropy = world.clock, SeededEntropy(1)
     service = JobService(
-        Unasked(),
-        calendars,
-        indexer,
-        world.events,
-        world.clock,
-        SeededEntropy(1),
+        stores,
+        Indexer.of(stores, clock),
+        JobQuotas(UNLIMITED, stores, clock, entropy),
+        clock,
+        entropy,
         world.settings,
         create_telemetry("api"),
     )

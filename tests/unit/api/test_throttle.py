@@ -13,14 +13,16 @@ from tests.unit.api.gateway import STRANGER, Client, answer_of, event
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def taken(throttle: Throttle, owner: str, seconds: float, asked: int = 100) -> int:
+def taken(
+    throttle: Throttle, owner: str, seconds: float, asked: int = 100, per_second: int = 20
+) -> int:
     """How many of so many requests at once are taken."""
     now = NOW + timedelta(seconds=seconds)
-    return sum(throttle.wait_seconds(owner, now) == 0 for _ in range(asked))
+    return sum(throttle.wait_seconds(owner, per_second, now) == 0 for _ in range(asked))
 
 
 def test_a_burst_then_the_rate() -> None:
-    throttle = Throttle(20, 40)
+    throttle = Throttle(40)
 
     assert taken(throttle, "a", 0) == 40
     assert taken(throttle, "a", 0.5) == 10
@@ -29,7 +31,7 @@ def test_a_burst_then_the_rate() -> None:
 
 
 def test_each_owner_has_a_bucket_of_its_own() -> None:
-    throttle = Throttle(20, 40)
+    throttle = Throttle(40)
     taken(throttle, "a", 0)
 
     assert taken(throttle, "b", 0) == 40
@@ -37,33 +39,52 @@ def test_each_owner_has_a_bucket_of_its_own() -> None:
 
 @pytest.mark.parametrize(("per_second", "wait"), [(20, 1), (1, 1)])
 def test_it_says_when_the_next_is_taken(per_second: int, wait: int) -> None:
-    throttle = Throttle(per_second, 1)
-    taken(throttle, "a", 0)
+    throttle = Throttle(1)
+    taken(throttle, "a", 0, per_second=per_second)
 
-    assert throttle.wait_seconds("a", NOW) == wait
-    assert throttle.wait_seconds("a", NOW + timedelta(seconds=wait)) == 0
+    assert throttle.wait_seconds("a", per_second, NOW) == wait
+    assert throttle.wait_seconds("a", per_second, NOW + timedelta(seconds=wait)) == 0
 
 
 def test_a_clock_that_is_set_back_refills_nothing() -> None:
-    throttle = Throttle(20, 40)
+    throttle = Throttle(40)
     taken(throttle, "a", 100)
 
     assert taken(throttle, "a", 0) == 0
 
 
+def test_each_owner_has_a_limit_of_its_own() -> None:
+    throttle = Throttle(40)
+    assert taken(throttle, "a", 0, per_second=90) == 90
+    assert taken(throttle, "b", 0, per_second=1) == 40
+
+    assert taken(throttle, "a", 1, per_second=90) == 90
+    assert taken(throttle, "b", 1, per_second=1) == 1
+
+
+def test_it_knows_how_much_is_in_use() -> None:
+    throttle = Throttle(40)
+    assert throttle.use("a", 20, NOW) == 0
+    taken(throttle, "a", 0, asked=25)
+    assert throttle.use("a", 20, NOW) == 5
+    taken(throttle, "a", 0)
+    assert throttle.use("a", 20, NOW) == 20
+    assert throttle.use("a", 20, NOW + timedelta(seconds=0.5)) == 10
+
+
 def test_many_owners_do_not_fill_the_process() -> None:
-    throttle = Throttle(20, 40)
+    throttle = Throttle(40)
     for number in range(MOST_BUCKETS):
-        throttle.wait_seconds(f"owner-{number}", NOW)
+        throttle.wait_seconds(f"owner-{number}", 20, NOW)
     taken(throttle, "busy", 60)
-    throttle.wait_seconds("one more", NOW + timedelta(seconds=60))
+    throttle.wait_seconds("one more", 20, NOW + timedelta(seconds=60))
 
     assert len(throttle._buckets) < 10
     assert taken(throttle, "busy", 60) == 0
 
 
 def test_no_limit() -> None:
-    assert taken(Throttle(0, 0), "a", 0) == 100
+    assert taken(Throttle(1), "a", 0, per_second=0) == 100
 
 
 @pytest.fixture

@@ -45,6 +45,8 @@ def stores_of(world: World) -> Stores:
         idempotency_records=world.idempotency_records,
         notifications=world.notifications,
         windows=world.windows,
+        quotas=world.quotas,
+        uses=world.uses,
         events=NoEvents(),
         skew_seconds=lambda: None,
     )

@@ -19,6 +19,7 @@ from carillon.executor.router import Router
 from carillon.executor.targets import Call, Success
 from carillon.executor.targets import Outcome as Answer
 from tests.contract.samples import a_link
+from tests.support.world import quotas_of
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World, member_of
 from tests.unit.executor.kit import LEASE_SECONDS, SECOND
 from tests.unit.faults import preceded
@@ -172,7 +173,9 @@ class TestAlone:
         assert len(world.sent()) == 3 - called
 
     def test_with_a_limit_on_starts_all_go_alone(self, world: World) -> None:
-        world.executor = Router(replace(world.executor_ports, owner_starts_per_minute=9))
+        world.executor = Router(
+            replace(world.executor_ports, quotas=quotas_of(starts_per_minute=9))
+        )
         world.handle_chunk(world.order())
         assert world.called() == []
         assert world.sent() == [("a", 1), ("b", 1), ("c", 1)]

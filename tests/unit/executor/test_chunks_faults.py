@@ -19,7 +19,7 @@ from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Success
 from carillon.executor.targets import Outcome as Ended
-from tests.support.world import FUNCTION_SECONDS, OWNER
+from tests.support.world import FUNCTION_SECONDS, OWNER, quotas_of
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
 from tests.unit.executor.kit import SECOND
 from tests.unit.faults import preceded
@@ -226,7 +226,7 @@ class TestCallsThatLast:
     ) -> None:
         """Seed 149: others were at the permits until the process had ended, and a success was
         called again."""
-        ports = replace(world.executor_ports, timers=timers, owner_concurrent_runs=5)
+        ports = replace(world.executor_ports, timers=timers, quotas=quotas_of(concurrent_runs=5))
         world.executor = Router(ports)
         ends: list[Any] = []
 

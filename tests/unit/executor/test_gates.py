@@ -24,7 +24,7 @@ from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.runs.admission import change_admission
 from carillon.executor.targets import Call, Outcome, Success
-from tests.support.world import OWNER
+from tests.support.world import OWNER, quotas_of
 from tests.unit.executor.kit import LEASE_SECONDS, MINUTE, NOON, SECOND, World
 from tests.unit.faults import preceded
 
@@ -118,7 +118,9 @@ class TestSlots:
 
     @pytest.fixture
     def job(self, world: World) -> Job:
-        world.executor = Router(replace(world.executor_ports, owner_starts_per_minute=1))
+        world.executor = Router(
+            replace(world.executor_ports, quotas=quotas_of(starts_per_minute=1))
+        )
         return world.create("job", "* * * * *", rate=Rate(1, 100), concurrency=Concurrency("db", 1))
 
     def names(self, world: World) -> list[str]:

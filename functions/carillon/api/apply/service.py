@@ -109,6 +109,7 @@ class ApplyService:
         for stage in range(_STAGES):
             of_stage = [step for step in steps if step.stage == stage]
             plan += self._each(stage, partial(self._planned, until=until), of_stage)
+        plan = self._within_quotas(owner, plan)
         applied = Applied(plan, digest_of(plan), is_written=False)
         if not applied.is_complete:
             return applied
@@ -121,6 +122,18 @@ class ApplyService:
             pairs = [pair for pair in zip(steps, plan, strict=True) if pair[0].stage == stage]
             done += self._each(stage, lambda pair: self._carried_out(*pair, until, tell), pairs)
         return Applied(done, applied.digest, is_written=True)
+
+    def _within_quotas(self, owner: str, plan: Sequence[Item]) -> list[Item]:
+        """The plan; those of its items are refused for which the owner has no room, in order."""
+        puts = [item.put for item in plan if item.is_to_write and isinstance(item.put, Put)]
+        refusals = iter(self._jobs.quotas.refusals(owner, [put.load.rise for put in puts]))
+        errors = {id(put): error for put, error in zip(puts, refusals, strict=True) if error}
+        return [
+            failed(item.kind, item.name, ItemAction.REFUSED, errors[id(item.put)])
+            if id(item.put) in errors
+            else item
+            for item in plan
+        ]
 
     def _each(
         self, stage: int, work: Callable[[_Work], Item], items: Sequence[_Work]

@@ -79,6 +79,11 @@ class Caller:
             detail = f"you are {self.role} of {self.owner}: this {what}".rstrip()
             raise ProblemError(Kind.ROLE_TOO_LOW, f"{detail} takes {needed}")
 
+    def require_operator(self) -> None:
+        """Raises ProblemError unless the caller is one of those who run the deployment."""
+        if not self.is_operator:
+            raise ProblemError(Kind.ROLE_TOO_LOW, "this is for operators of the deployment")
+
 
 def caller_of(event: Event, settings: Settings) -> Caller:
     """The sender of the request; raises ProblemError where it is nobody, or no member of the team

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
@@ -12,9 +11,10 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
     RequestUnsupportedContentType,
     RequestValidationError,
 )
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from carillon.api.http.fields import MOST_ERRORS, field_errors
+from carillon.domain.quotas import Exceeded, Quota, QuotaExceededError
 from carillon.errors import (
     CarillonError,
     InvalidFieldError,
@@ -200,6 +200,7 @@ class Kind(Enum):
     NAME_TAKEN = ("name-taken", 409, "There is a job of this name")
     MANAGED = ("managed", 409, "The job is managed elsewhere")
     DRIFT = ("drift", 409, "The job was changed since it was applied")
+    QUOTA_EXCEEDED = ("quota-exceeded", 409, "The owner has used up a quota")
     PLAN_CHANGED = ("plan-changed", 409, "The plan is not the one that was reviewed")
     CALENDAR_IN_USE = ("calendar-in-use", 409, "Jobs follow the calendar")
     GONE = ("gone", 410, "The job of this idempotency key is gone")
@@ -231,8 +232,16 @@ class FieldProblem(BaseModel):
     message: str
 
 
+class ExceededForm(BaseModel):
+    """The quota that is used up: its limit, and how much of it was in use."""
+
+    name: Quota
+    limit: int
+    use: int | float
+
+
 class Problem(BaseModel):
-    """The reason why a request was refused (RFC 9457)."""
+    """The reason why a request was refused (RFC 9457); with the `quota`, if that is one."""
 
     type: str
     title: str
@@ -240,16 +249,7 @@ class Problem(BaseModel):
     detail: str
     instance: str
     errors: list[FieldProblem]
-
-
-class GatewayMessage(BaseModel):
-    """The gateway's own answer to requests that it does not pass on."""
-
-    message: str
-
-
-GATEWAYS_OWN = (401, 429, 500, 503)
-"""Statuses that the gateway answers by itself, too: a token that it does not accept, a throttle."""
+    quota: ExceededForm | None = Field(default=None, exclude_if=lambda quota: quota is None)
 
 
 class ProblemError(Exception):
@@ -261,12 +261,14 @@ class ProblemError(Exception):
         detail: str,
         errors: Sequence[tuple[str, str]] = (),
         headers: Mapping[str, str] | None = None,
+        exceeded: Exceeded | None = None,
     ) -> None:
         super().__init__(detail)
         self.kind = kind
         self.detail = detail
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
+        self.exceeded = exceeded
 
 
 def problem_of(error: Exception) -> ProblemError:
@@ -289,6 +291,8 @@ def problem_of(error: Exception) -> ProblemError:
             return unsupported_media_type()
         case NotCancellableError():
             return ProblemError(Kind.NOT_CANCELLABLE, str(error), headers=error.headers)
+        case QuotaExceededError():
+            return ProblemError(Kind.QUOTA_EXCEEDED, str(error), exceeded=error.exceeded)
         case UnreadableRowError():
             # Time does not mend it: who reads this must know what to mend.
             return ProblemError(Kind.UNAVAILABLE, str(error))
@@ -334,7 +338,8 @@ def unsupported_media_type() -> ProblemError:
 
 def problem_members(problem: ProblemError, instance: str) -> dict[str, Any]:
     """The members of the problem in JSON; `instance` is the request's path."""
-    kind = problem.kind
+    kind, told = problem.kind, problem.exceeded
+    quota = told and {"name": told.quota.value, "limit": told.limit, "use": told.use}
     return {
         "type": kind.uri,
         "title": kind.title,
@@ -342,6 +347,7 @@ def problem_members(problem: ProblemError, instance: str) -> dict[str, Any]:
         "detail": problem.detail,
         "instance": instance,
         "errors": [{"field": field, "message": message} for field, message in problem.errors],
+        **({"quota": quota} if quota else {}),
     }
 
 
@@ -373,24 +379,6 @@ def answer_errors(
 
     app.exception_handler(Exception)(answer)
     app.not_found(answer_no_route)
-
-
-def documented(*kinds: Kind) -> dict[int, Any]:
-    """The OpenAPI responses for these problems."""
-    titles: defaultdict[int, list[str]] = defaultdict(list)
-    for kind in kinds:
-        titles[kind.status].append(kind.title)
-    by_gateway = {"application/json": {"model": GatewayMessage}}
-    return {
-        status: {
-            "description": "; ".join(meant),
-            "content": {
-                CONTENT_TYPE: {"model": Problem},
-                **(by_gateway if status in GATEWAYS_OWN else {}),
-            },
-        }
-        for status, meant in titles.items()
-    }
 
 
 def _report(telemetry: Telemetry, kind: Kind, error: Exception) -> None:

@@ -5,16 +5,22 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse, OpenAPIResponseHeader
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from carillon.api.http.callers import Caller, caller_of
-from carillon.api.http.problems import Kind, ProblemError, documented, invalid_fields
+from carillon.api.http.problems import (
+    CONTENT_TYPE,
+    Kind,
+    Problem,
+    ProblemError,
+    invalid_fields,
+)
 from carillon.api.http.requests import body_fields
 from carillon.domain.spec.teams import Role
 from carillon.settings import Settings
@@ -57,13 +63,27 @@ what others manage; with `keep` an apply prunes."""
 _BOOL = TypeAdapter(bool)
 
 
+class GatewayMessage(BaseModel):
+    """The gateway's own answer to requests that it does not pass on."""
+
+    message: str
+
+
+GATEWAYS_OWN = (401, 429, 500, 503)
+"""Statuses that the gateway answers by itself, too: a token that it does not accept, a throttle."""
+
+
+OPERATOR: Final = "operator"
+"""The role of those who run the deployment, for no owner."""
+Needed = Role | Literal["operator"] | None
+
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """`answers`: success statuses and what they mean; `headers`: those of the answers. `role` is
-    the least that the caller needs for the owner, None where any token will do."""
+    the least that the caller needs for the owner, None where any token will do; or OPERATOR."""
 
     method: str
     path: str
@@ -72,7 +92,7 @@ class Route:
     problems: tuple[Kind, ...]
     headers: Mapping[str, str]
     is_open: bool
-    role: Role | None
+    role: Needed
 
 
 def route(
@@ -80,7 +100,7 @@ def route(
     summary: str,
     answers: Mapping[int, str],
     *problems: Kind,
-    role: Role | None,
+    role: Needed,
     headers: Mapping[str, str] | None = None,
     is_open: bool = False,
 ) -> Callable[[_Method], _Method]:
@@ -126,7 +146,7 @@ class Routes:
             method=route.method,
             summary=route.summary,
             description=inspect.getdoc(call),
-            responses={**documented(*always, *route.problems), **successes},
+            responses={**_documented(*always, *route.problems), **successes},
             tags=[template.strip("/").partition("/")[0]],
             operation_id=call.__name__,
             status_code=min(route.answers),
@@ -145,6 +165,9 @@ class Routes:
         route, fields = found
         caller = self.caller()
         if route.role is None:
+            return
+        if route.role == OPERATOR:
+            caller.require_operator()
             return
         event = self.app.current_event
         # A switch in a place where the operation has none opens nothing.
@@ -242,7 +265,7 @@ def _extensions(route: Route, fields: "_Fields") -> dict[str, Any]:
     if route.is_open:
         # It requires none of the schemes that hold for all others.
         return {"security": []}
-    told: dict[str, Any] = {"x-carillon-role": route.role.value if route.role else "any"}
+    told: dict[str, Any] = {"x-carillon-role": str(route.role or "any")}
     switches = {
         name: role.value
         for name, role in _SWITCHES.items()
@@ -303,3 +326,21 @@ def _content(form: Any) -> dict[str, Any]:
 
 def _header(description: str) -> OpenAPIResponseHeader:
     return {"description": description, "schema": {"type": "string"}}
+
+
+def _documented(*kinds: Kind) -> dict[int, Any]:
+    """The OpenAPI responses for these problems."""
+    titles: defaultdict[int, list[str]] = defaultdict(list)
+    for kind in kinds:
+        titles[kind.status].append(kind.title)
+    by_gateway = {"application/json": {"model": GatewayMessage}}
+    return {
+        status: {
+            "description": "; ".join(meant),
+            "content": {
+                CONTENT_TYPE: {"model": Problem},
+                **(by_gateway if status in GATEWAYS_OWN else {}),
+            },
+        }
+        for status, meant in titles.items()
+    }

@@ -1,4 +1,4 @@
-"""A limit on the requests of one owner: a bucket of tokens each, in this process.
+"""The quota of requests of each owner: a bucket of tokens, in this process.
 
 One owner's flood is refused before any store is asked. Each process of the function counts by
 itself: who is served by several at a time may get as many times the rate.
@@ -17,41 +17,49 @@ MOST_BUCKETS = 10_000
 class _Bucket:
     tokens: float
     at: datetime
+    per_second: int
 
 
 class Throttle:
-    """`per_second` requests of each owner, after a pause up to `burst` at once; 0: no limit."""
+    """After a pause up to `burst` requests of an owner are taken at once, and no fewer than its
+    limit is."""
 
-    def __init__(self, per_second: int, burst: int) -> None:
-        self._per_second = per_second
-        self._burst = max(burst, per_second)
+    def __init__(self, burst: int) -> None:
+        self._burst = burst
         self._buckets: dict[str, _Bucket] = {}
         self._lock = Lock()
 
-    def wait_seconds(self, owner: str, now: datetime) -> int:
-        """0 for a request that is taken; else whole seconds until the next one can be."""
-        if not self._per_second:
+    def wait_seconds(self, owner: str, per_second: int, now: datetime) -> int:
+        """0 for a request that is taken; else whole seconds until the next one can be. The owner's
+        limit is `per_second`, 0 for none."""
+        if not per_second:
             return 0
         with self._lock:
-            tokens = self._tokens(owner, now)
+            tokens = self._tokens(owner, per_second, now)
             if tokens < 1:
-                return math.ceil((1 - tokens) / self._per_second)
+                return math.ceil((1 - tokens) / per_second)
             if len(self._buckets) >= MOST_BUCKETS:
                 self._drop_full(now)
-            self._buckets[owner] = _Bucket(tokens - 1, now)
+            self._buckets[owner] = _Bucket(tokens - 1, now, per_second)
             return 0
 
-    def _tokens(self, owner: str, now: datetime) -> float:
-        bucket = self._buckets.get(owner)
+    def use(self, owner: str, per_second: int, now: datetime) -> int:
+        """As many of `per_second` as the last requests leave no room for."""
+        with self._lock:
+            left = self._tokens(owner, per_second, now)
+        return max(0, per_second - math.floor(left))
+
+    def _tokens(self, owner: str, per_second: int, now: datetime) -> float:
+        burst, bucket = max(self._burst, per_second), self._buckets.get(owner)
         if bucket is None:
-            return self._burst
+            return burst
         # A clock that was set back refills nothing.
         passed_seconds = max(0.0, (now - bucket.at).total_seconds())
-        return min(self._burst, bucket.tokens + passed_seconds * self._per_second)
+        return min(burst, bucket.tokens + passed_seconds * per_second)
 
     def _drop_full(self, now: datetime) -> None:
         self._buckets = {
             owner: bucket
             for owner, bucket in self._buckets.items()
-            if self._tokens(owner, now) < self._burst
+            if self._tokens(owner, bucket.per_second, now) < max(self._burst, bucket.per_second)
         }

@@ -9,6 +9,7 @@ from carillon.api.jobs.drafts import EVERY_SETTING, Draft, changed_draft, create
 from carillon.domain.changes.change import differences
 from carillon.domain.job import Generation, Job, JobState, segment_of
 from carillon.domain.policies import InitialState
+from carillon.domain.quotas import Load
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import Author
@@ -43,6 +44,12 @@ class Put:
         if self.job == self.before:
             return PutAction.NONE
         return PutAction.REVIVE if self.before.is_tombstone else PutAction.CHANGE
+
+    @property
+    def load(self) -> Load:
+        """The load that it adds to its owner's, or takes away. A renamed job is the one it was."""
+        before = self.before if self.renamed is None else self.renamed.before
+        return Load.of(self.job) - Load.of(before)
 
     @property
     def reindexes(self) -> bool:

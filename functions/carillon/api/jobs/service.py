@@ -18,25 +18,25 @@ from carillon.api.http.problems import (
 )
 from carillon.api.http.requests import Precondition
 from carillon.api.jobs.changes import Put, PutAction
-from carillon.api.jobs.drafts import (
-    fingerprint_of,
-)
+from carillon.api.jobs.commits import Commits
+from carillon.api.jobs.drafts import fingerprint_of
 from carillon.api.jobs.links import Links
 from carillon.api.jobs.planning import Planner
+from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.request_models import JobPatch
 from carillon.clock import Clock, Entropy
-from carillon.domain.calendar import Calendar
 from carillon.domain.events import EventType
 from carillon.domain.execution.callbacks import job_event
-from carillon.domain.execution.resuming import is_over, resume_message
+from carillon.domain.execution.resuming import is_over
 from carillon.domain.idempotency import record_key
 from carillon.domain.job import Job, JobState
+from carillon.domain.quotas import Load
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import is_job_id, job_id_of
 from carillon.domain.spec.owners import SYSTEM, Author
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
-from carillon.stores.ports import EventSink, JobFilter, JobStore, Page, VersionedRows
+from carillon.stores.ports import JobFilter, Page, Stores
 from carillon.telemetry import Telemetry
 
 ATTEMPTS = 4
@@ -76,20 +76,21 @@ class JobService:
 
     def __init__(
         self,
-        jobs: JobStore,
-        calendars: VersionedRows[Calendar],
+        stores: Stores,
         indexer: Indexer,
-        events: EventSink,
+        quotas: JobQuotas,
         clock: Clock,
         entropy: Entropy,
         settings: Settings,
         telemetry: Telemetry,
     ) -> None:
-        self._links = Links(jobs, clock)
-        self.planner = Planner(self._links, calendars, clock, entropy, settings)
-        self._jobs = jobs
+        self.quotas = quotas
+        self._links = Links(stores.jobs, clock)
+        self.planner = Planner(self._links, stores.calendars, clock, entropy, settings)
+        self._commits = Commits(stores.jobs, indexer, self._links, quotas)
+        self._jobs = stores.jobs
         self._indexer = indexer
-        self._events = events
+        self._events = stores.events
         self._clock = clock
         self._settings = settings
         self._telemetry = telemetry
@@ -101,7 +102,7 @@ class JobService:
         however often it is requested.
 
         Raises what `created_draft` raises, NameTakenError, KeyReusedError, KeyGoneError (the key
-        is that of a job that was deleted) or ContendedError.
+        is that of a job that was deleted), QuotaExceededError or ContendedError.
         """
         job_id = job_id_of(owner, spec.name)
         creation_key = "" if key is None else record_key("job", key)
@@ -257,7 +258,7 @@ class JobService:
             paused = self.planner.paused(job, reason, resume_at, author)
             if paused == job:
                 return Changed(job)
-            self._order_resumption(paused)
+            self._commits.order_resumption(paused)
             return Changed(paused, job) if self._jobs.replace(paused, job.revision) else None
 
         changed = self._until_won(owner, job_id, step)
@@ -306,6 +307,7 @@ class JobService:
             return Changed(tombstone, job) if self._jobs.replace(tombstone, job.revision) else None
 
         changed = self._until_won(owner, job_id, step)
+        self.quotas.remove(owner, Load.of(changed.before))
         if tidy:
             self.tidy_up(changed)
         return changed
@@ -322,12 +324,6 @@ class JobService:
             self._indexer.remove_ended_entries(changed.before, changed.job)
             self._links.tidy_up(changed.job, changed.before)
 
-    def _order_resumption(self, job: Job) -> None:
-        """Send what resumes the job at the end of its pause, to be done before its row is written:
-        no crash leaves it paused for good."""
-        if job.resume_at is not None:
-            self._indexer.schedule_message(resume_message(job))
-
     def _tell_paused(self, job: Job) -> None:
         """Put the event on the bus, at least once, and under one id."""
         if EventType.JOB_PAUSED in job.spec.events and job.paused_at is not None:
@@ -343,32 +339,9 @@ class JobService:
         raise ContendedError(job_id)
 
     def commit(self, put: Put) -> bool:
-        """Write the job over the row that it replaces; False if that was changed meanwhile.
-
-        A job that runs after another one is linked to that first: raises what `Links.put` raises.
-        """
-        job, before, renamed = put.job, put.before, put.renamed
-        if renamed is not None:
-            if renamed.action is not PutAction.NONE and not self.commit(renamed):
-                return False
-            if renamed.before is not None:
-                self._indexer.remove_ended_entries(renamed.before, renamed.job)
-        self._links.put(job, before)
-        if put.reindexes:
-            won = self._indexer.index_job(job, None if before is None else before.revision)
-        else:
-            pause = None if before is None else (before.paused_at, before.resume_at)
-            if pause != (job.paused_at, job.resume_at):  # under another name
-                self._order_resumption(job)
-            if before is None:
-                won = self._jobs.create(job)
-            else:
-                won = self._jobs.replace(job, before.revision)
-        if won and put.reindexes and before is not None:
-            self._indexer.remove_ended_entries(before, job)
-        if won:
-            self._links.tidy_up(job, before)
-        return won
+        """Write the job over the row that it replaces; False if that was changed meanwhile. Raises
+        what `Commits.commit` raises."""
+        return self._commits.commit(put)
 
     def _refuse_unmet(self, condition: Precondition, name: str, stored: Job | None) -> None:
         revision = None if stored is None or stored.is_tombstone else stored.revision

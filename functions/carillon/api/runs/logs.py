@@ -56,7 +56,7 @@ class LogService:
         self._history = history
         self._logs = logs
         self._clock = clock
-        self._throttle = Throttle(READS_PER_SECOND, READS_BURST)
+        self._throttle = Throttle(READS_BURST)
 
     def page(self, owner: str, run_id: str, cursor: str | None) -> LogPage:
         """The lines of the owner's run, of all attempts, oldest first in each lane.
@@ -85,7 +85,7 @@ class LogService:
         return started_at - _BEFORE, ended_at + _AFTER
 
     def _refuse_flood_of(self, owner: str) -> None:
-        wait_seconds = self._throttle.wait_seconds(owner, self._clock.now())
+        wait_seconds = self._throttle.wait_seconds(owner, READS_PER_SECOND, self._clock.now())
         if wait_seconds:
             raise ProblemError(
                 Kind.TOO_MANY_REQUESTS,

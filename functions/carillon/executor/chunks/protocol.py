@@ -24,6 +24,7 @@ from carillon.domain.execution import store_waits
 from carillon.domain.execution.lateness import LATE
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
+from carillon.domain.quotas import Quota
 from carillon.domain.run import Run, RunKey
 from carillon.errors import HeldError, StoreUnavailableError, UnreadableRowError
 from carillon.executor.batch import Handled, Report, defer_early
@@ -168,7 +169,7 @@ class ChunkProtocol:
             and job.lane is single.lane
             and now - single.due_at <= LATE
             and now + limit + FINISH_RESERVE <= ends_at
-            and not ports.owner_starts_per_minute
+            and not ports.quotas.of(job.owner)[Quota.STARTS]
             and not job.successors
             and job.is_plain
         )

@@ -25,6 +25,7 @@ from carillon.domain.decisions import Claim, Proceed, Redirect, Skip, Wait
 from carillon.domain.job import Job, Lane
 from carillon.domain.message import Message, RateSlot
 from carillon.domain.policies import Concurrency, Overlap, Rate
+from carillon.domain.quotas import Quota
 from carillon.domain.run import Run, RunKey
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
@@ -103,8 +104,6 @@ class Admission:
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._ports = ports
-        per_minute = ports.owner_starts_per_minute
-        self._owners_rate = Rate(per_minute, 60) if per_minute else None
 
     def admit(self, claim: Claim, context: RunContext) -> Proceed | Held:
         """The verdict on a claimed run; with Go it holds what it needs, see `leave`.
@@ -224,11 +223,11 @@ class Admission:
             message = replace(message, rate_slot=slot)
             if slot is None or slot.at > self._ports.clock.now():
                 return message, slot, outcome
-        if self._owners_rate is None:
+        per_minute = self._ports.quotas.of(job.owner)[Quota.STARTS]
+        if not per_minute:
             return message, None, Proceed()
-        slot, outcome = self._by_rate(
-            OWNER_ROW, self._owners_rate, message.owner_slot, run, message
-        )
+        owners_rate = Rate(per_minute, 60)
+        slot, outcome = self._by_rate(OWNER_ROW, owners_rate, message.owner_slot, run, message)
         is_to_come = slot is not None and slot.at > self._ports.clock.now()
         return replace(message, owner_slot=slot), slot if is_to_come else None, outcome
 

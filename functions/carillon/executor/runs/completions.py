@@ -10,6 +10,7 @@ from carillon.domain.execution import completing
 from carillon.domain.execution import transitions as running
 from carillon.domain.job import Job
 from carillon.domain.message import Message
+from carillon.domain.quotas import Quota
 from carillon.domain.run import Run, RunStatus
 from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled, Report
@@ -39,7 +40,7 @@ class Completions:
         token = completing.token_of(job.owner, self._ports.entropy.secret())
         place = limits.needed_permit(job, run)
         names = () if place is None else (key_admission(place.key),)
-        if self._ports.owner_concurrent_runs:
+        if self._ports.quotas.of(job.owner)[Quota.RUNS]:
             names = (*names, PERMITS_ROW)
         told = completing.announced(run, spec, token, names, self._ports.clock.now())
         if not self._ports.runs.finish(told):

@@ -9,6 +9,7 @@ from carillon.domain.admission.limits import Places
 from carillon.domain.admission.state import PERMITS_ROW, AdmissionRow
 from carillon.domain.decisions import Claim, Wait
 from carillon.domain.message import Message
+from carillon.domain.quotas import Quota
 from carillon.domain.run import Run
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
@@ -19,11 +20,10 @@ _MOST_KNOWN = 1000
 
 
 class Permits:
-    """Without the deployment's limit nothing is read or written here, and no timer runs."""
+    """Without a limit of its owner nothing of a run is read or written here, and no timer runs."""
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._ports = ports
-        self._limit = ports.owner_concurrent_runs
         self._known: dict[str, tuple[datetime, bool]] = {}
 
     def enter(self, claim: Claim, message: Message) -> Wait | None:
@@ -32,14 +32,15 @@ class Permits:
         A run that has waited takes its permit now, in its turn: many that wait must not all find
         one that is free. `leave` gives it back. Raises StoreUnavailableError.
         """
-        if not self._limit:
+        limit = self._limit(message)
+        if not limit:
             return None
         if self._is_strict(message):
-            return self._take(claim, message)
-        if not self._are_used_up(message.key.owner):
+            return self._take(limit, claim, message)
+        if not self._are_used_up(limit, message.key.owner):
             return None
         now, fraction = self._ports.clock.now(), self._ports.entropy.fraction()
-        return limits.wait_for_permit(message, self._limit, now, fraction)
+        return limits.wait_for_permit(message, limit, now, fraction)
 
     def leave(self, run: Run, message: Message) -> None:
         """Release what `enter` took; where that fails, its lease ends it."""
@@ -54,7 +55,7 @@ class Permits:
         A store that fails costs a permit, never the run. Where the row cannot be put, or the
         executor dies, the lease ends the permit, as it ends the run.
         """
-        if not self._limit or self._is_strict(message):
+        if not self._limit(message) or self._is_strict(message):
             yield
             self.leave(run, message)
             return
@@ -73,22 +74,25 @@ class Permits:
         if is_requested:  # even where the answer was lost
             self._release(run)
 
-    def _is_strict(self, message: Message) -> bool:
-        return bool(self._limit) and message.waits > 0
+    def _limit(self, message: Message) -> int:
+        return self._ports.quotas.of(message.key.owner)[Quota.RUNS]
 
-    def _are_used_up(self, owner: str) -> bool:
+    def _is_strict(self, message: Message) -> bool:
+        return bool(self._limit(message)) and message.waits > 0
+
+    def _are_used_up(self, limit: int, owner: str) -> bool:
         now = self._ports.clock.now()
         known_at, answer = self._known.get(owner, (None, False))
         if known_at is None or not now - limits.KNOWN_FOR < known_at <= now:
             gate = self._ports.admission_rows.get(owner, PERMITS_ROW)
-            answer = limits.are_used_up(gate, self._limit, now)
+            answer = limits.are_used_up(gate, limit, now)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             self._known[owner] = now, answer
         return answer
 
-    def _take(self, claim: Claim, message: Message) -> Wait | None:
-        places = Places(self._limit, "its owner's permits", is_share=True)
+    def _take(self, limit: int, claim: Claim, message: Message) -> Wait | None:
+        places = Places(limit, "its owner's permits", is_share=True)
         outcome = enter(self._ports, PERMITS_ROW, places, claim, message)
         return outcome if isinstance(outcome, Wait) else None
 

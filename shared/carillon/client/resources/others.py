@@ -1,4 +1,4 @@
-"""Operations, calendars, notifications, and who changed what."""
+"""Operations, calendars, notifications, quotas, and who changed what."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Unpack
 
-from carillon.client.paths import calendar_path, job_path, notification_path, operation_path
+from carillon.client.paths import (
+    calendar_path,
+    job_path,
+    notification_path,
+    operation_path,
+    quota_path,
+)
 from carillon.client.resources.jobs import condition, span_of
 from carillon.client.steps import DriverT, Resource, Steps, Stream, call, stream
 
@@ -16,10 +22,11 @@ if TYPE_CHECKING:
         CalendarForm,
         NotificationForm,
         OperationForm,
+        QuotasForm,
         RecordedChange,
         TestForm,
     )
-    from carillon.client.types.requests import CalendarBody, NotificationBody
+    from carillon.client.types.requests import CalendarBody, NotificationBody, QuotaBody
 
 
 class Operations(Resource[DriverT]):
@@ -78,6 +85,23 @@ class Changes(Resource[DriverT]):
         if job is not None:
             path = job_path((yield from self._session.job_id(job)), path)
         yield from self._session.pages(path, limit, query)
+
+
+class Quotas(Resource[DriverT]):
+    """The limits of what owners may have and take."""
+
+    @call
+    def get(self, owner: str | None = None) -> Steps[QuotasForm]:
+        """Your limits, and their use; or, for operators, those of `owner`, as `team/billing`."""
+        answer: QuotasForm = yield from self._session.ask("GET", quota_path(owner))
+        return answer
+
+    @call
+    def put(self, owner: str, /, **limits: Unpack[QuotaBody]) -> Steps[QuotasForm]:
+        """Replace the limits that an owner has in place of the deployment's, all of them; for
+        operators."""
+        answer: QuotasForm = yield from self._session.ask("PUT", quota_path(owner), body=limits)
+        return answer
 
 
 class Calendars(Resource[DriverT]):

@@ -39,12 +39,13 @@ Lane = Literal["high", "normal", "low", "slow"]
 OperationKind = Literal["backfill", "redrive", "discard"]
 OperationState = Literal["running", "succeeded", "failed", "cancelled"]
 PutAction = Literal["create", "change", "revive", "rename", "none"]
+Quota = Literal["jobs", "scheduled_per_minute", "starts_per_minute", "concurrent_runs", "requests_per_second"]
 Resolution = Literal["redriven", "discarded"]
 Role = Literal["viewer", "editor", "admin"]
 RunKind = Literal["scheduled", "manual", "backfill", "callback", "after", "notice", "missed", "watch", "operation", "resume", "window"]
 RunStatus = Literal["scheduled", "running", "retrying", "succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"]
 SlotKind = Literal["hourly", "daily", "dated"]
-Subject = Literal["job", "calendar", "notification", "operation"]
+Subject = Literal["job", "calendar", "notification", "quota", "operation"]
 Via = Literal["api", "cli", "console", "apply", "stack", "system"]
 WarningCode = Literal["dst", "many_fires", "day_or_weekday", "day_and_weekday", "not_every_month", "far_away"]
 class GatewayMessage(TypedDict):
@@ -75,6 +76,9 @@ class MinuteForm(TypedDict):
 class OutcomesForm(TypedDict):
     counts: dict[str, int]
     next_cursor: str | None
+class QuotasForm(TypedDict):
+    owner: str
+    quotas: list[QuotaForm]
 class SlotsForm(TypedDict):
     kind: SlotKind
     count: int
@@ -118,6 +122,10 @@ class ErrorForm(TypedDict):
     kind: str
     message: str
     permanent: bool
+class ExceededForm(TypedDict):
+    name: Quota
+    limit: int
+    use: int | float
 class FeaturesForm(TypedDict):
     events: bool
     personal_jobs: bool
@@ -230,6 +238,11 @@ class PutReport(TypedDict):
     changes: list[ChangeForm]
     reindexes: bool
     job: JobReport
+class QuotaForm(TypedDict):
+    name: Quota
+    limit: int
+    own: bool
+    use: int | float | None
 class ApplyForm(TypedDict):
     items: list[ApplyItemForm]
     counts: dict[str, int]
@@ -268,13 +281,6 @@ class DeliveryForm(TypedDict):
     attempt: int
     error_kind: str | None
     error_message: str | None
-class Problem(TypedDict):
-    type: str
-    title: str
-    status: int
-    detail: str
-    instance: str
-    errors: list[FieldProblem]
 class DeploymentForm(TypedDict):
     version: str
     limits: LimitsForm
@@ -291,6 +297,14 @@ class OccurrenceForm(TypedDict):
     note: str | None
     job_id: str
     name: str
+class Problem(TypedDict):
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    errors: list[FieldProblem]
+    quota: NotRequired[ExceededForm | None]
 class RunBrief(TypedDict):
     run_id: str
     kind: RunKind
@@ -362,18 +376,6 @@ class ForecastForm(_ForecastFormWords):
     peaks: list[PeakForm]
     minutes: list[MinuteForm]
     hours: list[HourForm]
-class LimitsForm(TypedDict):
-    timeout_seconds: int
-    payload_bytes: int
-    body_bytes: int
-    result_bytes: int
-    items_of_a_request: int
-    tags: int
-    run_retention_days: int
-    activity_days: int
-    owner_requests_per_second: int
-    owner_starts_per_minute: int
-    owner_concurrent_runs: int
 class NotificationForm(TypedDict):
     name: str
     revision: int
@@ -398,6 +400,20 @@ class StatusForm(TypedDict):
     complete: bool
     unreadable_jobs: NotRequired[int]
     segments: NotRequired[list[SegmentForm] | None]
+class LimitsForm(TypedDict):
+    timeout_seconds: int
+    payload_bytes: int
+    body_bytes: int
+    result_bytes: int
+    items_of_a_request: int
+    tags: int
+    run_retention_days: int
+    activity_days: int
+    owner_jobs: int
+    owner_scheduled_per_minute: int
+    owner_requests_per_second: int
+    owner_starts_per_minute: int
+    owner_concurrent_runs: int
 class RunSummary(TypedDict):
     run_id: str
     job_id: str

@@ -149,6 +149,12 @@ class NotificationBody(TypedDict):
     jobs: NotRequired[str | None]
     tags: NotRequired[dict[str, Any] | None]
     at_most_every: NotRequired[str | None]
+class QuotaBody(TypedDict):
+    jobs: NotRequired[int | None]
+    scheduled_per_minute: NotRequired[int | None]
+    starts_per_minute: NotRequired[int | None]
+    concurrent_runs: NotRequired[int | None]
+    requests_per_second: NotRequired[int | None]
 class SnsTarget(TypedDict):
     type: Literal["sns"]
     completion: NotRequired[CompletionSpec | None]

@@ -49,6 +49,14 @@ def line_of(gate: AdmissionRow, rate: Rate) -> Line | None:
     return next(alike, None)
 
 
+def starts_taken(gate: AdmissionRow, rate: Rate, now: datetime) -> int:
+    """The starts that this limit has granted for the last of its periods."""
+    line = line_of(gate, rate)
+    if line is None:
+        return 0
+    return sum(each.count for each in _granted(line, now - _per(line), now, line.limit))
+
+
 def forget(gate: AdmissionRow, line_id: str, claim_id: str, now: datetime) -> AdmissionRow:
     """The gate without the slots that were reserved in a line for later than the next check.
 

@@ -33,6 +33,7 @@ class Subject(StrEnum):
     JOB = "job"
     CALENDAR = "calendar"
     NOTIFICATION = "notification"
+    QUOTA = "quota"
     OPERATION = "operation"
     """On dead letters of several jobs."""
 

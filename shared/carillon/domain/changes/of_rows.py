@@ -1,45 +1,60 @@
-"""The change between two rows of a calendar or a notification."""
+"""The change between two rows of a calendar, a notification, or an owner's quotas."""
 
 import json
 from datetime import datetime
 from typing import Any
 
 from carillon.domain.calendar import Calendar
-from carillon.domain.changes.change import Action, Change, Subject, changed_members
+from carillon.domain.changes.change import (
+    Action,
+    Change,
+    Difference,
+    Subject,
+    changed_members,
+)
 from carillon.domain.notifying.notification import Notification
+from carillon.domain.quotas import OwnLimits
 from carillon.domain.spec.owners import Author
 
-OwnedRow = Calendar | Notification
+OwnedRow = Calendar | Notification | OwnLimits
 
 
 def row_change(before: OwnedRow | None, after: OwnedRow, author: Author) -> Change:
     """The change that made `after` of `before`, the row that it replaces, if there is one."""
-    changed = () if before is None else changed_members(_document(before), _document(after))
+    changed: tuple[Difference, ...] = ()
+    if before is not None or isinstance(after, OwnLimits):  # of which the deployment's are others
+        changed = changed_members({} if before is None else _document(before), _document(after))
     action = Action.CREATE if before is None else Action.CHANGE
-    return Change(
-        after.owner,
-        subject_of(after),
-        after.name,
-        after.name,
-        action,
-        after.revision,
-        after.updated_at,
-        author,
-        changed,
-    )
+    owner, name = _owner_and_name(after)
+    subject, revision = subject_of(after), after.revision
+    return Change(owner, subject, name, name, action, revision, after.updated_at, author, changed)
 
 
 def row_deletion(row: OwnedRow, author: Author, at: datetime) -> Change:
     """The change that takes a row away."""
     revision, subject = row.revision + 1, subject_of(row)
-    return Change(row.owner, subject, row.name, row.name, Action.DELETE, revision, at, author)
+    owner, name = _owner_and_name(row)
+    return Change(owner, subject, name, name, Action.DELETE, revision, at, author)
 
 
 def subject_of(row: OwnedRow) -> Subject:
-    return Subject.CALENDAR if isinstance(row, Calendar) else Subject.NOTIFICATION
+    match row:
+        case Calendar():
+            return Subject.CALENDAR
+        case Notification():
+            return Subject.NOTIFICATION
+        case OwnLimits():
+            return Subject.QUOTA
+
+
+def _owner_and_name(row: OwnedRow) -> tuple[str, str]:
+    """Of an owner's quotas, which are in a partition of the deployment's, too."""
+    return (row.of, "quota") if isinstance(row, OwnLimits) else (row.owner, row.name)
 
 
 def _document(row: OwnedRow) -> dict[str, Any]:
+    if isinstance(row, OwnLimits):
+        return {quota.value: limit for quota, limit in row.limits.items()}
     if isinstance(row, Calendar):
         return {
             "weekdays": sorted(row.weekdays),

@@ -36,6 +36,8 @@ from carillon.stores.ports import (
     IDEMPOTENCY_RECORDS,
     NOTIFICATIONS,
     OPERATIONS,
+    QUOTAS,
+    USES,
     WINDOWS,
     EventSink,
     Stores,
@@ -86,9 +88,8 @@ def open_stores(
     """The stores on the tables and queues that the settings name.
 
     Region, credentials and endpoint are botocore's own search. Clients are made here, once: they
-    are safe to use from several threads, their making is not. `entropy` jitters pauses between
-    repetitions. `lost` hears how many events about changes the bus has not taken. Raises
-    ConfigurationError when no region is set.
+    are safe to use from several threads, their making is not. `entropy` jitters repetitions, `lost`
+    hears how many events about changes the bus has not taken. Raises ConfigurationError.
     """
     entropy = entropy or SystemEntropy()
     try:
@@ -102,10 +103,9 @@ def open_stores(
     runs = Table(connection, RunRow, settings.runs_table)
     changes = DynamoChangeStore(runs, settings.change_lifetime)
     events = _event_sink(settings, clock, entropy)
+    told = ChangeEvents(events, lost)
     return Stores(
-        jobs=RecordedJobs(
-            DynamoJobStore(jobs, clock, entropy), changes, ChangeEvents(events, lost)
-        ),
+        jobs=RecordedJobs(DynamoJobStore(jobs, clock, entropy), changes, told),
         changes=changes,
         calendars=DynamoVersionedRows(jobs, CALENDARS),
         wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
@@ -118,6 +118,8 @@ def open_stores(
         idempotency_records=DynamoVersionedRows(jobs, IDEMPOTENCY_RECORDS),
         notifications=DynamoVersionedRows(jobs, NOTIFICATIONS),
         windows=DynamoVersionedRows(jobs, WINDOWS),
+        quotas=DynamoVersionedRows(jobs, QUOTAS),
+        uses=DynamoVersionedRows(jobs, USES),
         events=events,
         skew_seconds=skew.seconds,
     )

@@ -1,0 +1,63 @@
+"""The writes of a job: its owner's quotas, its links, its entries, its row."""
+
+from carillon.api.jobs.changes import Put, PutAction
+from carillon.api.jobs.links import Links
+from carillon.api.jobs.quotas import JobQuotas
+from carillon.domain.execution.resuming import resume_message
+from carillon.domain.job import Job
+from carillon.domain.quotas import NOTHING
+from carillon.services.indexer import Indexer
+from carillon.stores.ports import JobStore
+
+
+class Commits:
+    """Every job that is made or changed is written here; deletions and pauses are rows alone."""
+
+    def __init__(self, jobs: JobStore, indexer: Indexer, links: Links, quotas: JobQuotas) -> None:
+        self._jobs = jobs
+        self._indexer = indexer
+        self._links = links
+        self._quotas = quotas
+
+    def commit(self, put: Put) -> bool:
+        """Write the job over the row that it replaces; False if that was changed meanwhile.
+
+        What it adds to the owner's load is in the row of quotas before; what it takes away, or did
+        not add after all, is taken away then. Raises QuotaExceededError. A job that runs after
+        another one is linked to that first: raises what `Links.put` raises.
+        """
+        owner, load = put.job.owner, put.load
+        self._quotas.add(owner, load.rise)
+        won = self._commit(put)
+        self._quotas.remove(owner, NOTHING - load.fall if won else load.rise)
+        return won
+
+    def order_resumption(self, job: Job) -> None:
+        """Send what resumes the job at the end of its pause, to be done before its row is written:
+        no crash leaves it paused for good."""
+        if job.resume_at is not None:
+            self._indexer.schedule_message(resume_message(job))
+
+    def _commit(self, put: Put) -> bool:
+        job, before, renamed = put.job, put.before, put.renamed
+        if renamed is not None:
+            if renamed.action is not PutAction.NONE and not self._commit(renamed):
+                return False
+            if renamed.before is not None:
+                self._indexer.remove_ended_entries(renamed.before, renamed.job)
+        self._links.put(job, before)
+        if put.reindexes:
+            won = self._indexer.index_job(job, None if before is None else before.revision)
+        else:
+            pause = None if before is None else (before.paused_at, before.resume_at)
+            if pause != (job.paused_at, job.resume_at):  # under another name
+                self.order_resumption(job)
+            if before is None:
+                won = self._jobs.create(job)
+            else:
+                won = self._jobs.replace(job, before.revision)
+        if won and put.reindexes and before is not None:
+            self._indexer.remove_ended_entries(before, job)
+        if won:
+            self._links.tidy_up(job, before)
+        return won
