@@ -56,7 +56,7 @@ def test_they_are_listed_with_their_roles_and_no_secret(run: Run, client_id: str
         "roles": ["billing:editor", "shipping:viewer"],
     }
     assert set(rows) == {"ci", "bot"}
-    assert "billing:editor" in run("admin", "machine-clients", "bot").stdout
+    assert "billing:editor, shipping:viewer" in run("admin", "machine-clients", "ci").stdout
 
 
 def test_a_secret_is_shown_for_a_shell(run: Run, client_id: str) -> None:

@@ -209,7 +209,7 @@ def test_users_are_listed_with_their_teams(run: Run, pool_id: str) -> None:
             "is_operator": False,
         },
     }
-    assert "billing:editor" in run("admin", "users").stdout
+    assert "billing:editor, shipping:viewer" in run("admin", "users").stdout
 
 
 @pytest.mark.parametrize(

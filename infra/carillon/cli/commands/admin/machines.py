@@ -2,12 +2,12 @@
 
 import shlex
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from carillon.cli.commands.admin.stores import AdminOptions
-from carillon.cli.commands.admin.user_pool import UserPool, opened
+from carillon.cli.commands.admin.user_pool import UserPool, joined, opened
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.output import write_done, write_items
 
@@ -50,7 +50,9 @@ def machine_clients(
         raise typer.BadParameter("name the machine: carillon admin machine-clients NAME")
     with opened(options.stack, "No machine was read or changed") as pool:
         if not name:
-            write_items([_row(each) for each in machines_of(pool)], _COLUMNS, options.is_json)
+            write_items(
+                [_row(each) for each in machines_of(pool)], _COLUMNS, options.is_json, joined
+            )
             return
         client = next(machines_of(pool, name), None)
         if client is None:
@@ -68,7 +70,7 @@ def machine_clients(
             row["client_secret"] = client["ClientSecret"]
             write_done(_exports(pool, client), row, options.is_json)
         else:
-            write_items([row], _COLUMNS, options.is_json)
+            write_items([row], _COLUMNS, options.is_json, joined)
 
 
 def machines_of(pool: UserPool, name: str = "") -> "Iterator[UserPoolClientTypeTypeDef]":
@@ -85,7 +87,7 @@ def machines_of(pool: UserPool, name: str = "") -> "Iterator[UserPoolClientTypeT
                 yield client
 
 
-def _row(client: "UserPoolClientTypeTypeDef") -> dict[str, object]:
+def _row(client: "UserPoolClientTypeTypeDef") -> dict[str, Any]:
     from carillon.domain.spec.teams import SCOPE_PREFIX
 
     roles = [each.removeprefix(SCOPE_PREFIX) for each in client.get("AllowedOAuthScopes", [])]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from carillon.cli.commands.admin.stores import outputs_of, settings_of
 from carillon.cli.exits import CliError, ExitCode
@@ -76,6 +76,12 @@ class UserPool:
             if other != group:
                 self.take_out_of(user, other)
         return group
+
+
+def joined(item: dict[str, Any], column: str) -> Any:
+    """The cell of a table: names of a list with commas between them."""
+    value = item[column]
+    return ", ".join(value) if isinstance(value, list) else value
 
 
 @contextmanager

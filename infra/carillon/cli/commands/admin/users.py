@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from carillon.cli.commands.admin.stores import AdminOptions
-from carillon.cli.commands.admin.user_pool import UserPool, opened
+from carillon.cli.commands.admin.user_pool import UserPool, joined, opened
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.output import write_done, write_items
 from carillon.domain.spec.teams import Role
@@ -125,7 +125,7 @@ def users(*, options: AdminOptions) -> None:
             for page in pages
             for user in page["Users"]
         ]
-    write_items(sorted(rows, key=lambda row: row["name"]), _COLUMNS, options.is_json)
+    write_items(sorted(rows, key=lambda row: row["name"]), _COLUMNS, options.is_json, joined)
 
 
 def _groups_by_user(pool: UserPool) -> defaultdict[str, list[str]]:
