@@ -15,7 +15,16 @@ from carillon.domain.admission.state import AdmissionRow, Line, PermitHolder, Qu
 from carillon.domain.calendar import Calendar, CalendarUse
 from carillon.domain.changes.change import Action, Change, Difference, Subject
 from carillon.domain.chunks.placing import Place
-from carillon.domain.job import Generation, Job, JobState, Lane, PastGeneration, Slow, Successor
+from carillon.domain.job import (
+    Generation,
+    HandOver,
+    Job,
+    JobState,
+    Lane,
+    PastGeneration,
+    Slow,
+    Successor,
+)
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import (
     CatchUp,
@@ -180,6 +189,8 @@ JOB: Members = {
     ).map(tuple),
     "renamed_to": st.sampled_from(["", 26 * "0"]),
     "renamed_from": st.sampled_from(["", 26 * "0"]),
+    "handed_to": st.none() | st.builds(HandOver, names, job_ids, st.booleans()),
+    "handed_from": st.none() | st.builds(HandOver, names, job_ids, st.booleans()),
     "managed_by": st.sampled_from(["", "manifest/billing", "stack/app/Scheduler"]),
     "applied": st.sampled_from(["", "5f2c"]),
     "author": authors,
@@ -250,6 +261,13 @@ OPERATION: Members = {
     "only_missed": st.booleans(),
     "reason": st.text(),
     "error": st.text(),
+    "to": st.text(),
+    "parent": st.text(),
+    "tags": st.lists(st.tuples(names, st.text()), max_size=3).map(tuple),
+    "force": st.booleans(),
+    "author": authors,
+    "in_hand": st.lists(job_ids, max_size=3).map(tuple),
+    "left": st.lists(st.text(), max_size=3).map(tuple),
     "state": st.sampled_from(OperationState),
     "revision": counts,
     "step": counts,

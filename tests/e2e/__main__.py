@@ -26,7 +26,7 @@ STACKS = [
             "tests/e2e/runs",
             f"{JOBS}/test_api.py {JOBS}/test_firing.py {JOBS}/test_manifests.py",
             f"{JOBS}/test_schedules.py {JOBS}/test_targets.py",
-            f"{JOBS}/test_teams.py {JOBS}/test_machines.py",
+            f"{JOBS}/test_teams.py {JOBS}/test_machines.py {JOBS}/test_handing_over.py",
         ],
         ["tests/e2e/drills/test_bad_items.py"],
     ],

@@ -42,7 +42,7 @@ class JobState(StrEnum):
     payload, since runs of it may still be retried. (A completed job that is kept stays ACTIVE.)"""
     RENAMED = "renamed"
     """A tombstone, too: what came due until then still runs, and may be retried; whatever comes
-    after that is the job's that it was renamed to."""
+    after that is the job's that it was renamed to, or handed over as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,16 @@ class Successor:
 
 
 @dataclass(frozen=True, slots=True)
+class HandOver:
+    """Another owner that a job was handed over to or from: both rows name the generation, without
+    occurrences, under which it has ended. `is_done`, on the tombstone: the other row is there."""
+
+    owner: str
+    ended_id: str
+    is_done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A job row, whole: its ids, its state, and its settings. A change is a new value with the next
     revision.
@@ -127,10 +137,11 @@ class Job:
     of a pause that was not its owner's. `managed_by` is the manifest or stack that applies the
     settings ("" without), `applied` the digest of those that it applied last: others have changed
     what differs. `author` made the last revision; `last_change` is what it was, put by the store
-    (stores/recording.py). `renamed_to` and `renamed_from` are job ids, ""
-    without. `spec.priority` is the owner's, `lane` where it
-    is served; `slow` is no change of the owner's, so it comes and goes under the same revision. So
-    do `successors`, which other jobs put: a write by revision that has not seen them all loses.
+    (stores/recording.py). `renamed_to` and `renamed_from` are job ids, "" without; of another
+    owner's job where `handed_to` or `handed_from` names one. `spec.priority` is the owner's, `lane`
+    where it is served; `slow` is no change of the owner's, so it comes and goes under the same
+    revision. So do `successors`, which other jobs put: a write by revision that has not seen them
+    all loses.
     """
 
     owner: str
@@ -155,6 +166,8 @@ class Job:
     author: Author = SYSTEM
     renamed_to: str = ""
     renamed_from: str = ""
+    handed_to: HandOver | None = None
+    handed_from: HandOver | None = None
     successors: tuple[Successor, ...] = ()
     spread_seconds: int = 0
     paused_at: datetime | None = None
@@ -281,6 +294,7 @@ class Job:
         return replace(
             job,
             former_keys=keys[:MOST_FORMER_KEYS],
+            handed_from=job.handed_from or self.handed_from,
             successors=self.successors,
             revision=again.revision,
             generation=again.generation,

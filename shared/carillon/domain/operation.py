@@ -7,11 +7,14 @@ from enum import StrEnum
 from carillon.domain.job import Lane
 from carillon.domain.message import Message
 from carillon.domain.run import RunKey, RunKind
+from carillon.domain.spec.owners import SYSTEM, Author
 
 STEP_SECONDS = 30
 """From the beginning of one step to that of the next, at least."""
 MOST_PER_MINUTE = 1_000
 """The highest rate: one process must do one step in a fraction of its period."""
+MOST_LEFT = 20
+"""Reasons that an operation keeps of what it has left as it was."""
 
 
 class OperationKind(StrEnum):
@@ -21,6 +24,8 @@ class OperationKind(StrEnum):
     """Run dead letters again."""
     DISCARD = "discard"
     """Take dead letters off the list."""
+    HAND_OVER = "hand_over"
+    """Make jobs those of another owner."""
 
 
 class OperationState(StrEnum):
@@ -42,6 +47,11 @@ class Operation:
     what is done (of a backfill: the last fire time, in epoch seconds). `done` counts what was sent
     (or discarded), `passed_over` what needed nothing; a step that died half-way may have done more.
     `tries` counts how often the present step was begun.
+
+    Of a hand-over `to` is the other owner, `parent` and `tags` are filters, `author` is who asked
+    for it, and `force` takes managed jobs, too. `in_hand` are the jobs that have been chosen and
+    may have begun to move: such an operation does not end before they have. `left` says of the
+    first jobs that stayed why.
     """
 
     owner: str
@@ -57,6 +67,13 @@ class Operation:
     only_missed: bool = False
     reason: str = ""
     error: str = ""
+    to: str = ""
+    parent: str = ""
+    tags: tuple[tuple[str, str], ...] = ()
+    force: bool = False
+    author: Author = SYSTEM
+    in_hand: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     state: OperationState = OperationState.RUNNING
     revision: int = 1
     step: int = 1
@@ -131,6 +148,8 @@ class Progress:
     state: OperationState = OperationState.RUNNING
     note: str = ""
     pause_seconds: int = STEP_SECONDS
+    in_hand: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
     def recorded_on(self, operation: Operation, now: datetime, expires_at: datetime) -> Operation:
         """The operation after the step; one that was cancelled meanwhile stays so."""
@@ -144,6 +163,8 @@ class Progress:
             cursor=self.cursor,
             done=operation.done + self.done,
             passed_over=operation.passed_over + self.passed_over,
+            in_hand=self.in_hand,
+            left=(*operation.left, *self.left)[:MOST_LEFT],
             note=self.note,
             updated_at=now,
             expires_at=expires_at,

@@ -62,6 +62,8 @@ RULES: tuple[Callable[[Known], Iterator[Violation]], ...] = (
     checker_owners.shared_out,
     checker_gone.goes_on,
     checker_gone.renamed,
+    checker_gone.handed_over,
+    checker_gone.under_its_owner,
     checker_pauses.resumed,
     checker_lanes.misled,
     checker_lanes.taken_back,

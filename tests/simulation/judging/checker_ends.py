@@ -174,6 +174,9 @@ def _undone(known: Known, operation: Operation) -> Iterator[str]:
     if operation.kind is OperationKind.BACKFILL:
         yield from _unfilled(known, operation)
         return
+    if operation.kind is OperationKind.HAND_OVER:
+        yield from _half_handed_over(operation)
+        return
     if operation.state is not OperationState.SUCCEEDED:
         return
     before = operation.created_at - _LIST_LAG
@@ -187,6 +190,12 @@ def _undone(known: Known, operation: Operation) -> Iterator[str]:
         for row in rows:
             if row.is_dead_letter and _dead_since(known, row) < before:
                 yield f"of {operation.created_at} succeeded, and {row.key.run_id} is still dead"
+
+
+def _half_handed_over(operation: Operation) -> Iterator[str]:
+    """It ends only where no job is between two owners."""
+    if operation.is_final and operation.in_hand:
+        yield f"is {operation.state.value}, and {', '.join(operation.in_hand)} are still in hand"
 
 
 def _dead_since(known: Known, row: Run) -> datetime:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from carillon.api.jobs.planning import LONGEST_RENAMING
 from carillon.audit.evidence import JobVersion, Violation
 from carillon.audit.known import Indexed
-from carillon.domain.job import JobState
+from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of
 from carillon.schedules import SlotKind
@@ -80,6 +80,48 @@ def renamed(known: Known) -> Iterator[Violation]:
             yield Violation("renamed", job_id, text, began_at)
         for number in left:
             yield from _ran_as_before(known, of_old[number:])
+
+
+def handed_over(known: Known) -> Iterator[Violation]:
+    """A job that is handed over begins under its new owner at the instant at which it has ended
+    under the former one, however late, or goes on there: it is never nobody's. What came due since
+    is no run of the former one's."""
+    for job_id, versions in known.evidence.versions.items():
+        for number, version in enumerate(versions):
+            mark = version.job.handed_to
+            before = None if number == 0 else versions[number - 1].job.handed_to
+            if mark is None or (before is not None and before.ended_id == mark.ended_id):
+                continue
+            following = versions[number + 1 :]
+            taken = _taken(known, version.job, mark.ended_id)
+            if taken is None and not following and known.evidence.is_complete:
+                text = f"it was handed over to {mark.owner} at {version.at}, and is nobody's"
+                yield Violation("handed over", job_id, text)
+            ended_at = version.job.generation.from_at
+            if taken is not None and taken.job.generation.from_at != ended_at:
+                text = (
+                    f"it ended at {ended_at}, and is {mark.owner}'s from"
+                    f" {taken.job.generation.from_at} on"
+                )
+                yield Violation("handed over", job_id, text, ended_at)
+            if taken is not None:
+                yield from _ran_as_before(known, versions[number:])
+
+
+def _taken(known: Known, tombstone: Job, ended_id: str) -> JobVersion | None:
+    """The first version of the new owner's job."""
+    versions = known.evidence.versions.get(tombstone.renamed_to, ())
+    marks = ((version, version.job.handed_from) for version in versions)
+    return next((v for v, mark in marks if mark and mark.ended_id == ended_id), None)
+
+
+def under_its_owner(known: Known) -> Iterator[Violation]:
+    """Each run is called as its own owner's, whose secrets it gets, whoever has its job by then."""
+    for each in known.evidence.deliveries:
+        key = known.run_ids.get(each.run_id)
+        if key is not None and each.owner not in ("", key.owner):
+            text = f"{each.run_id} of {key.owner} was called as {each.owner}'s at {each.begun_at}"
+            yield Violation("owner", each.job_id, text, key.fire_at)
 
 
 def _ran_as_before(known: Known, versions: Sequence[JobVersion]) -> Iterator[Violation]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from carillon.audit.evidence import Violation
+from carillon.domain.changes.handing_over import is_in_hand, settled
 from carillon.domain.job import Job
 from tests.simulation.judging.known import Known
 
@@ -20,8 +21,8 @@ def misled(known: Known) -> Iterator[Violation]:
 
 def taken_back(known: Known) -> Iterator[Violation]:
     """Whoever writes a job's row under the revision that it has changes nothing but the mark, or
-    links to other jobs, and nobody lowers that; who changes more leaves the links: else something
-    that was acknowledged would be gone."""
+    links to other jobs, or notes that its new owner has it, and nobody lowers that; who changes
+    more leaves the links: else something that was acknowledged would be gone."""
     for job_id, versions in known.evidence.versions.items():
         for before, after in pairwise(version.job for version in versions):
             if after.revision < before.revision or _differs_unsaid(before, after):
@@ -34,4 +35,6 @@ def taken_back(known: Known) -> Iterator[Violation]:
 
 def _differs_unsaid(before: Job, after: Job) -> bool:
     as_before = replace(after, slow=before.slow, successors=before.successors)
+    if is_in_hand(before) and settled(before).handed_to == after.handed_to:
+        as_before = replace(as_before, handed_to=before.handed_to)
     return before.revision == after.revision and as_before != before

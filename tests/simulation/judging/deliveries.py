@@ -44,6 +44,7 @@ def delivery_of(seen: Delivered) -> Delivery:
     begun, task = seen.begun, seen.task
     delivery = Delivery(
         run_id=begun.call.run_id,
+        owner=begun.call.owner,
         job_id=begun.call.job_id,
         attempt=begun.call.attempt,
         begun_at=begun.begun_at,

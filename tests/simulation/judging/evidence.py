@@ -45,7 +45,7 @@ class Delivery:
     when its process last read the job's row before, which then was at `job_revision`.
     `is_untouched`: no fault struck its process from the claim to the acknowledgement. `lane` is
     where its message was taken from, `job_lane` that of the row which was read; None where not
-    known.
+    known. `owner` is the one as whose the target was called, "" where not known.
     """
 
     run_id: str
@@ -61,6 +61,7 @@ class Delivery:
     job_revision: int | None = None
     lane: Lane | None = None
     job_lane: Lane | None = None
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)

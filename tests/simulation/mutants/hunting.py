@@ -15,6 +15,7 @@ from carillon.audit.evidence import Violation
 from tests.simulation.mutants.activity import FEED
 from tests.simulation.mutants.chunks import CHUNKS
 from tests.simulation.mutants.completions import COMPLETIONS
+from tests.simulation.mutants.handing_over import HANDING_OVER
 from tests.simulation.mutants.indexing import GENERATIONS, GONE
 from tests.simulation.mutants.kit import Mutant, swapped
 from tests.simulation.mutants.notices import NOTICES
@@ -42,6 +43,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *LATE,
     *RATES,
     *GONE,
+    *HANDING_OVER,
     *TIMED_PAUSES,
     *OWNERS_APART,
     *SUCCESSORS,

@@ -23,13 +23,14 @@ QUICK = {
     "redelivered_result_untold": 20,
     "job_left_out_of_a_summary": 10,
     "summed_since_the_change": 10,
+    "handed_over_from_now_on": 20,
 }
 """Mutants that few seeds give away, with more seeds than they take."""
 
 _INVARIANTS = {
     *("I1", "I2", "I3", "I4", "pause", "delete", "overlap", "skip", "runaway", "attempts", "late"),
     *("lane", "change", "watch", "rate", "gone", "share", "permits", "renamed", "paused", "stop"),
-    *("after", "completion", "feed", "notice", "result"),
+    *("after", "completion", "feed", "notice", "result", "handed over", "owner"),
 }
 
 

@@ -33,7 +33,7 @@ from carillon.stores.memory.wheel import MemoryWheelStore
 from carillon.stores.ports import JobStore, WheelStore
 from carillon.tick.counting import SegmentReport
 from carillon.tick.segment_visit import Visit
-from tests.simulation.mutants import chunks, indexing
+from tests.simulation.mutants import chunks, handing_over, indexing
 from tests.simulation.mutants.kit import swapped
 
 
@@ -344,7 +344,13 @@ def _attempt_not_compared() -> Any:
     return patch.object(runs, "_claim_of", lambda run: (run.token, run.claim_id, run.status))
 
 
-_MUTANTS = (*chunks.CHUNKS, *chunks.RACED, *indexing.RACED)
+_MUTANTS = (
+    *chunks.CHUNKS,
+    *chunks.RACED,
+    *indexing.RACED,
+    *handing_over.HANDING_OVER,
+    *handing_over.RACED_HAND_OVERS,
+)
 _BUGS: dict[str, Callable[[], Any]] = {
     **{mutant.name: partial(swapped, mutant.swaps) for mutant in _MUTANTS},
     "any_pause": _any_pause,

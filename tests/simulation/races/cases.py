@@ -11,6 +11,7 @@ from tests.simulation.races.completions import COMPLETION_RACES
 from tests.simulation.races.dead_letters import REDRIVES
 from tests.simulation.races.ending import Ending
 from tests.simulation.races.exploration import Actor, Setting
+from tests.simulation.races.handing_over import HAND_OVERS
 from tests.simulation.races.kit import (
     JOB_ID,
     OPTIONS,
@@ -334,6 +335,7 @@ RACES = (
     Race("chain's next link", chain_link, "link_after_watermark", 1000, losses=0),
     *PAUSES,
     *SPREADS,
+    *HAND_OVERS,
     *CHUNK_RACES,
     *STOPS,
     *REDRIVES,

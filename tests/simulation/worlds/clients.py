@@ -11,11 +11,13 @@ from pydantic import ValidationError
 
 from carillon.api.apply.models import ApplyBody
 from carillon.api.calendars.models import CalendarBody
+from carillon.api.http.problems import Kind, ProblemError
 from carillon.api.http.requests import Precondition
 from carillon.api.jobs.request_models import PauseBody
-from carillon.api.operations.models import BackfillBody, DeadLetterBody
+from carillon.api.operations.models import BackfillBody, DeadLetterBody, HandOverBody
 from carillon.domain.operation import Operation, OperationKind
 from carillon.domain.run import DEAD_LETTER, Run, RunStatus
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
 from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
 from carillon.reindexing.spreading import Spread
@@ -25,7 +27,7 @@ from carillon.simulation.loop import Task
 from carillon.simulation.services import Api, job_body
 from tests.simulation.judging.evidence import Ack
 from tests.simulation.worlds.scenario import Scenario
-from tests.simulation.worlds.scenario_parts import CALENDAR, Request
+from tests.simulation.worlds.scenario_parts import CALENDAR, JobPlan, Request
 from tests.support.requests import API_SECONDS, job_patch
 
 _UNKNOWN = (StoreUnavailableError, QueueUnavailableError)
@@ -88,7 +90,7 @@ class Clients:
         self._deployment = deployment
         self._on_ack = on_ack
         self._api = Api.of(deployment)
-        self._plans = {job.name: job for job in scenario.plans}
+        self._plans = {job.name: job for job in reversed(scenario.plans)}
         self._waiting: dict[str, list[Request]] = {}
         deployment.loop.observers.append(self._observe)
 
@@ -96,7 +98,7 @@ class Clients:
         """Put calendar and notifications, and order the requests; before the loop runs."""
         loop = self._deployment.loop
         if self._scenario.calendar:
-            for owner in sorted({job.owner for job in self._scenario.jobs}):
+            for owner in sorted({job.owner for job in self._scenario.plans}):
                 self._put_calendar(owner, self._scenario.calendar)
         for plan in self._scenario.notifications:
             row = plan.row(self._scenario.start)
@@ -110,12 +112,14 @@ class Clients:
                 else:
                     self._send(_Sent(request, self._step_of(request), loop.instant(at_us)))
         for job in self._scenario.plans:
-            self._go_on(Request(f"resume {job.name} at last", "go_on", job.name, 0))
+            self._go_on(job)
 
-    def _go_on(self, last: Request) -> None:
+    def _go_on(self, job: JobPlan) -> None:
         """No job stays paused, but those that are to be resumed by themselves: a promise about what
         is due would be empty."""
-        self._send(_Sent(last, self._step_of(last), self._scenario.calm_at))
+        last = Request(f"resume {job.name} of {job.owner} at last", "go_on", job.name, 0)
+        step = partial(self._resume_unless_timed, job.owner, job.job_id)
+        self._send(_Sent(last, step, self._scenario.calm_at))
 
     def _look(self, request: Request) -> None:
         """Send a request about a run that there is; else it waits for one."""
@@ -224,8 +228,6 @@ class Clients:
                 return partial(api.jobs.pause, owner, job_id, CLIENT, until=until)
             case "resume":
                 return partial(api.jobs.resume, owner, job_id, CLIENT)
-            case "go_on":
-                return partial(self._resume_unless_timed, owner, job_id)
             case "delete":
                 return partial(api.jobs.delete, owner, job_id, force=True)
             case "run":
@@ -239,6 +241,8 @@ class Clients:
                 settle, chosen = api.operations.settle, DeadLetterBody.model_validate_json
                 kind = OperationKind(request.what.removesuffix("_all"))
                 return lambda: settle(owner, kind, chosen(body), key)
+            case "hand_over":
+                return partial(self._hand_over, json.loads(body), plan.name, key)
             case "cancel_all":
                 return partial(self._cancel_newest, owner)
             case "spread":
@@ -262,6 +266,13 @@ class Clients:
         if not page.items:
             raise NothingThereError("no operation to cancel")
         return self._api.operations.cancel(owner, page.items[0].operation_id)
+
+    def _hand_over(self, body: dict[str, Any], name: str, key: str | None) -> Operation:
+        """Jobs of any owner to any other: who may ask for it is the routes' matter."""
+        owner, to = body["from"], body["to"]
+        chosen: dict[str, Any] = {"job_id": job_id_of(owner, name)} if body["is_one"] else {}
+        asked = HandOverBody.model_validate({"to": to, "force": True, **(chosen or {"all": True})})
+        return self._api.operations.hand_over(owner, to, asked, CLIENT, key)
 
     def _spread(self, segments: int) -> None:
         """Move all jobs, as the operator's command does."""
@@ -302,4 +313,8 @@ def _answered(step: Callable[[], Any]) -> Any:
     try:
         return step()
     except ValidationError as error:
+        raise RefusedError(str(error)) from error
+    except ProblemError as error:
+        if error.kind is Kind.UNAVAILABLE:
+            raise StoreUnavailableError(str(error)) from error
         raise RefusedError(str(error)) from error

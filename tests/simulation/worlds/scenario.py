@@ -11,6 +11,7 @@ from tests.simulation.worlds.scenario_faults import faults_of, with_faults_of_sh
 from tests.simulation.worlds.scenario_jobs import jobs_of
 from tests.simulation.worlds.scenario_notifications import NotificationPlan, notifications_of
 from tests.simulation.worlds.scenario_parts import (
+    OWNERS,
     ChunkPlan,
     Chunks,
     JobPlan,
@@ -18,7 +19,12 @@ from tests.simulation.worlds.scenario_parts import (
     chunk_plan,
     renamed_name,
 )
-from tests.simulation.worlds.scenario_requests import calendar_body, requests_of, spreads_of
+from tests.simulation.worlds.scenario_requests import (
+    calendar_body,
+    hand_overs_of,
+    requests_of,
+    spreads_of,
+)
 
 _OTHER_WORKER = "the other worker"
 
@@ -65,7 +71,8 @@ class Scenario:
 
     @property
     def plans(self) -> tuple[JobPlan, ...]:
-        """The jobs, and those that they may be renamed to, which behave as they do."""
+        """The jobs, and those that they may be renamed to or handed over as, which behave as they
+        do. First of a name comes the one that is created."""
         renamed = {
             request.job
             for request in self.requests
@@ -74,7 +81,16 @@ class Scenario:
         others = [
             replace(job, name=renamed_name(job.name)) for job in self.jobs if job.name in renamed
         ]
-        return (*self.jobs, *others)
+        found = [*self.jobs, *others]
+        for _ in OWNERS:  # who takes a job may hand it on
+            found += [
+                replace(job, owner=json.loads(request.body)["to"])
+                for request in self.requests
+                for job in found
+                if request.what == "hand_over" and job.owner == json.loads(request.body)["from"]
+            ]
+            found = list(dict.fromkeys(found))
+        return tuple(found)
 
     def parts(self) -> tuple[str, ...]:
         """The names of what can be left out: jobs, requests, outages, notifications."""
@@ -134,13 +150,14 @@ def scenario_of(seed: int, wanted: Chunks | None = None) -> Scenario:
     jobs = jobs_of(seed, start, minutes, is_for_chunks=chunks.is_for_chunks)
     requests = requests_of(seed, start, minutes, jobs)
     spreads = spreads_of(seed, start, minutes, jobs, options.segments)
+    hand_overs = hand_overs_of(seed, start, minutes, jobs)
     return Scenario(
         seed=seed,
         profile=profile,
         start=start,
         minutes=minutes,
         jobs=jobs,
-        requests=(*requests, *spreads),
+        requests=(*requests, *spreads, *hand_overs),
         options=options,
         faults=faults,
         most_latency_us=_latency_us(seed, profile),

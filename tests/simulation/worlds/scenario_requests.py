@@ -9,7 +9,7 @@ from typing import Any
 from carillon.domain.execution.stopping import LOOK_SECONDS
 from carillon.simulation.faults import Draws
 from tests.simulation.worlds.scenario_jobs import schedule_of
-from tests.simulation.worlds.scenario_parts import JobPlan, Request, renamed_name
+from tests.simulation.worlds.scenario_parts import OWNERS, JobPlan, Request, renamed_name
 
 Chaos = tuple[datetime, int]
 """Start and minutes."""
@@ -73,6 +73,31 @@ def spreads_of(
         hot_us = _hot_us(Draws(seed, "hot", draws.below(3)), start, minutes)
         at_us = draws.choice((hot_us, draws.below(minutes * 60 * _SECOND_US)))
         yield Request(f"spread {n}", "spread", jobs[0].name, at_us, body=str(over), repeats=3)
+
+
+def hand_overs_of(
+    seed: int, start: datetime, minutes: int, jobs: Sequence[JobPlan]
+) -> Iterator[Request]:
+    """Jobs go to another owner, one or all that somebody has, and may come back; often where an
+    owner asks for something."""
+    draws = Draws(seed, "hand overs")
+    for n in range(draws.choice((0, 0, 1, 1, 2, 3))):
+        job = draws.choice(jobs)
+        to = draws.choice([owner for owner in OWNERS if owner != job.owner])
+        hot_us = _hot_us(Draws(seed, "hot", draws.below(3)), start, minutes)
+        at_us = draws.choice((hot_us, draws.below(minutes * 60 * _SECOND_US)))
+        yield hand_over(f"hand over {n}", job, job.owner, to, at_us, is_one=draws.fraction() < 0.5)
+        if draws.fraction() < 0.4:
+            later_us = at_us + draws.choice((_SECOND_US, draws.below(300 * _SECOND_US)))
+            yield hand_over(f"hand back {n}", job, to, job.owner, later_us, is_one=False)
+
+
+def hand_over(
+    name: str, job: JobPlan, owner: str, to: str, after_us: int, *, is_one: bool
+) -> Request:
+    """A request to hand over a job of the owner's, or all; also managed ones."""
+    body = json.dumps({"from": owner, "to": to, "is_one": is_one})
+    return Request(name, "hand_over", job.name, after_us, name, body, repeats=3)
 
 
 def calendar_body(draws: Draws, start: datetime) -> str:

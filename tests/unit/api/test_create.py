@@ -72,6 +72,7 @@ def test_a_minimal_job_gets_the_documented_defaults(client: Client, world: World
         "resume_at": None,
         "managed_by": None,
         "renamed_from": None,
+        "handed_over_from": None,
         "successors": [],
         "changed_by": {"kind": "person", "id": "owner-1", "name": "", "via": "api"},
         "revision": 1,

@@ -63,6 +63,7 @@ ROUTES = {
     "/jobs/bulk": {"patch", "post"},
     "/jobs/named/{name}": {"get", "put", "delete"},
     "/jobs/pause": {"post"},
+    "/jobs/hand-over": {"post"},
     "/jobs/resume": {"post"},
     "/jobs/{job_id}": {"get", "patch", "delete"},
     "/jobs/{job_id}/pause": {"post"},

@@ -110,6 +110,10 @@ def asked_for(m: Marked) -> dict[str, list[Asked]]:
         ],
         "pause_jobs": [Asked({}, None, tag), Asked({}, None, {"parent": f"{m.mark}-parent"})],
         "resume_jobs": [Asked({}, None, tag)],
+        "hand_over_jobs": [
+            Asked({}, {"to": "growth", **chosen})
+            for chosen in ({"job_id": m.job_id}, {"parent": f"{m.mark}-parent"}, {"all": True})
+        ],
         "list_calendars": [Asked({})],
         "apply_manifest": [
             Asked({}, {"manifest": "m", "jobs": {mine: spec | calendars}}),

@@ -75,9 +75,10 @@ def test_what_only_admins_may() -> None:
         ("DELETE", f"/notifications/{'0' * 26}"),
         ("POST", f"/notifications/{'0' * 26}/test"),
         ("POST", "/apply"),
+        ("POST", "/jobs/hand-over"),
     }
     switches = {(method, path): [*switch] for method, path, role, switch in OPERATIONS if switch}
-    assert len([1 for *_, switch in OPERATIONS if "force" in switch]) == 6, switches
+    assert len([1 for *_, switch in OPERATIONS if "force" in switch]) == 7, switches
     assert [path for _, path, _, switch in OPERATIONS if "keep" in switch] == ["/apply"]
 
 

@@ -114,6 +114,14 @@ def caller_of(event: Event, settings: Settings) -> Caller:
     return _for_itself(caller, settings) if team is None else _for_team(caller, team, settings)
 
 
+def admin_of(caller: Caller, team: str, settings: Settings, what: str) -> Author:
+    """The author of what the caller does as an admin of another team, too; raises ProblemError
+    where it is none, `what` says of what."""
+    there = _for_team(caller, team, settings)
+    there.require(Role.ADMIN, what)
+    return caller.author if caller.acts_as_operator else there.author
+
+
 def _for_itself(caller: Caller, settings: Settings) -> Caller:
     """An operator that has no jobs of its own may still look, and see the deployment."""
     if settings.personal_jobs and caller.kind is not AuthorKind.MACHINE:

@@ -13,7 +13,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Query
 from aws_lambda_powertools.event_handler.openapi.types import OpenAPIResponse, OpenAPIResponseHeader
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from carillon.api.http.callers import Caller, caller_of
+from carillon.api.http.callers import Caller, admin_of, caller_of
 from carillon.api.http.problems import (
     CONTENT_TYPE,
     Kind,
@@ -22,6 +22,7 @@ from carillon.api.http.problems import (
     invalid_fields,
 )
 from carillon.api.http.requests import body_fields
+from carillon.domain.spec.owners import Author
 from carillon.domain.spec.teams import Role
 from carillon.settings import Settings
 
@@ -156,6 +157,10 @@ class Routes:
     def caller(self) -> Caller:
         """The sender of the request; raises ProblemError."""
         return caller_of(self.app.current_event.raw_event, self._settings)
+
+    def admin_of(self, team: str, what: str) -> Author:
+        """The caller as an admin of another team, too; raises ProblemError where it is none."""
+        return admin_of(self.caller(), team, self._settings, what)
 
     def permit(self, operation: str) -> None:
         """Raises ProblemError where the caller may not do this for the owner of the request."""

@@ -11,6 +11,7 @@ from carillon.api.jobs.links import Declared, Links
 from carillon.api.jobs.request_models import JobPatch
 from carillon.clock import Clock, Entropy, ceil_second, utc_text
 from carillon.domain.calendar import Calendar, shifts
+from carillon.domain.changes.handing_over import is_in_hand
 from carillon.domain.execution.resuming import (
     LONGEST_PAUSE,
     SHORTEST_PAUSE,
@@ -96,6 +97,7 @@ class Planner:
         Raises what `created_draft` raises, and ProblemError where it is about to be resumed.
         """
         now = self._clock.now()
+        self._refuse_in_hand(stored)
         if old.state is JobState.PAUSED and is_over(old, now):
             raise ProblemError(Kind.UNAVAILABLE, "its pause is over: wait until it is resumed")
         job_id = job_id_of(old.owner, spec.name)
@@ -157,6 +159,7 @@ class Planner:
         """A new job, in place of the one of its name if there is one; raises what `created_draft`
         raises."""
         now = self._clock.now()
+        self._refuse_in_hand(stored)
         generation = self.generation(now, stored.generation if stored else None)
         job = new_job(owner, spec, generation, self._settings, now, author)
         self._refuse_missing_calendar(job, beside)
@@ -184,6 +187,12 @@ class Planner:
         """A generation from now on, of an id behind the one before."""
         made_at = now if before is None else before.next_id_at(now)
         return Generation(self._entropy.new_id(made_at), now.replace(microsecond=0))
+
+    def _refuse_in_hand(self, stored: Job | None) -> None:
+        """The name of a job is not free before its new owner has it. Raises ProblemError."""
+        if is_in_hand(stored):
+            detail = "the job of this name is being handed over: try again in a minute"
+            raise ProblemError(Kind.UNAVAILABLE, detail)
 
     def _refuse_missing_calendar(self, job: Job, beside: Beside) -> None:
         """A job could follow one that is not there, as if every day were open: never by a slip."""

@@ -52,7 +52,7 @@ class JobForm(JobSpec):
     is where it is served: its `priority`, or `slow` while its attempts keep lasting long, and
     `slow` says since when and why. `managed_by` is the manifest or stack that applies its settings;
     `changed_by` has made the latest revision, and `renamed_from` is the id under which the earlier
-    runs are.
+    runs are: those of the owner `handed_over_from`, where that is one.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -72,6 +72,7 @@ class JobForm(JobSpec):
     ends_at: UtcTime | None
     managed_by: str | None
     renamed_from: str | None
+    handed_over_from: str | None
     successors: list[str]
     changed_by: AuthorForm
     created_at: UtcTime
@@ -117,6 +118,7 @@ class JobPage(ListForm):
 
 def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]:
     """The members of a job's form; the settings were checked before they were stored."""
+    former = job.handed_from
     return {
         **dict(job.spec),
         "job_id": job.job_id,
@@ -134,6 +136,7 @@ def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]
         "ends_at": outlook.ends_at,
         "managed_by": job.managed_by or None,
         "renamed_from": job.renamed_from or None,
+        "handed_over_from": former.owner if former and job.renamed_from else None,
         "successors": [link.job_id for link in job.successors],
         "changed_by": AuthorForm.of(job.author),
         "created_at": job.created_at,

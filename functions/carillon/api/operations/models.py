@@ -9,7 +9,9 @@ from pydantic_core import CoreSchema
 from carillon.api.http.fields import ListForm, UtcTime
 from carillon.domain.operation import MOST_PER_MINUTE, Operation, OperationKind, OperationState
 from carillon.domain.run import DeadReason, RunStatus
-from carillon.domain.spec.fields import Document, Instant
+from carillon.domain.spec.fields import Document, Flag, Instant
+from carillon.domain.spec.job_spec import TagKey, TagValue
+from carillon.domain.spec.teams import TEAM_NAME
 
 PerMinute = Annotated[
     int,
@@ -30,6 +32,12 @@ class Only(StrEnum):
 
 
 _FILTERS = ("job_id", "reason", "error", "from", "to")
+
+
+def required_true(value: Any) -> Any:
+    if value is not True:  # 1 is equal to it
+        raise ValueError("must be true")
+    return value
 
 
 class DeadLetterBody(Document):
@@ -67,9 +75,7 @@ class DeadLetterBody(Document):
     @field_validator("all_of_them", mode="before")
     @classmethod
     def _true(cls, value: Any) -> Any:
-        if value is not True:  # 1 is equal to it
-            raise ValueError("must be true")
-        return value
+        return required_true(value)
 
     @field_validator("*", mode="before")
     @classmethod
@@ -101,13 +107,49 @@ class BackfillBody(Document):
         return self.only is Only.MISSED
 
 
+class HandOverBody(Document):
+    """`to` is the team that takes the jobs: those that match all given members, or `all`."""
+
+    to: Annotated[
+        str, Field(pattern=f"^{TEAM_NAME}$", description="A team that you are admin of, too.")
+    ]
+    all_of_them: Literal[True] | None = Field(
+        default=None, alias="all", description="Every job; not beside a choice."
+    )
+    job_id: JobIdText | None = None
+    parent: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    tags: dict[TagKey, TagValue] | None = None
+    force: Flag = Field(
+        default=False,
+        description="Jobs that a manifest or stack manages, too: change its team, or it makes them "
+        "again.",
+    )
+
+    @field_validator("all_of_them", mode="before")
+    @classmethod
+    def _true(cls, value: Any) -> Any:
+        return required_true(value)
+
+    @model_validator(mode="after")
+    def _says_which(self) -> Self:
+        chosen = (self.job_id, self.parent, self.tags)
+        if (self.all_of_them is None) == all(not member for member in chosen):
+            raise ValueError('must say which: job_id, parent, tags, or "all": true')
+        if self.job_id is not None and (self.parent or self.tags):
+            raise ValueError("job_id goes without parent and tags")
+        return self
+
+
 class OperationForm(BaseModel):
-    """Work on many runs, done in steps of half a minute.
+    """Work on many runs or jobs, done in steps of half a minute at most.
 
     `done` counts runs that were sent, or dead letters that were discarded; `passed_over` those that
     needed or allowed nothing. A step that died half-way and was done again may have done more than
     it counts. `reached` is the last fire time that a backfill has dealt with. `job_id` names the
     job of a backfill; of others it is a filter, as are `from`, `to`, `reason` and `error`.
+
+    Of a hand-over `done` counts jobs that are `new_owner`'s by now, and `left` says of the first 20
+    of those that stayed why.
     """
 
     operation_id: str
@@ -124,6 +166,10 @@ class OperationForm(BaseModel):
     passed_over: int
     reached: UtcTime | None
     note: str | None
+    new_owner: str | None
+    parent: str | None
+    tags: dict[str, str] | None
+    left: list[str]
     created_at: UtcTime
     updated_at: UtcTime
 
@@ -147,6 +193,10 @@ class OperationForm(BaseModel):
             "passed_over": operation.passed_over,
             "reached": operation.reached_at,
             "note": operation.note or None,
+            "new_owner": operation.to or None,
+            "parent": operation.parent or None,
+            "tags": dict(operation.tags) or None,
+            "left": list(operation.left),
             "created_at": operation.created_at,
             "updated_at": operation.updated_at,
         }

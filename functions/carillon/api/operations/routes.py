@@ -11,11 +11,18 @@ from carillon.api.http.problems import Kind
 from carillon.api.http.requests import idempotency_key
 from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.routes import JSON, Cursor, IdempotencyKey, JobId, Limit
-from carillon.api.operations.models import BackfillBody, OperationForm, OperationPage, OutcomesForm
+from carillon.api.operations.models import (
+    BackfillBody,
+    HandOverBody,
+    OperationForm,
+    OperationPage,
+    OutcomesForm,
+)
 from carillon.api.operations.service import MissedService, OperationService
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo
 from carillon.domain.changes.change import Action as Act
 from carillon.domain.run import RunStatus
+from carillon.domain.spec.owners import team_owner
 from carillon.domain.spec.teams import Role
 from carillon.services.missed_search import Found
 from carillon.stores.recording import Acts
@@ -138,6 +145,37 @@ class OperationRoutes(Resource):
         self._service = service
         self._acts = acts
         self._telemetry = telemetry
+
+    @route(
+        "POST /jobs/hand-over",
+        "Hand jobs over to another team",
+        {202: "The operation, which begins in a moment"},
+        Kind.INVALID_HEADER,
+        Kind.NOT_FOUND,
+        Kind.CONTENDED,
+        headers={"Location": "The operation's path."},
+        role=Role.ADMIN,
+    )
+    def hand_over_jobs(
+        self, body: Annotated[HandOverBody, Body()], key: IdempotencyKey = None
+    ) -> Response[OperationForm]:
+        """Makes jobs those of another team, of which the caller must be an admin, too.
+
+        What comes due before the instant at which a job moves, and its retries, are runs of the job
+        that it was; what comes due later are runs of its new owner's, which takes its secrets from
+        there. What cannot move stays, and the operation says why.
+        """
+        caller, key = self._caller(), idempotency_key(self._app)
+        author = self._routes.admin_of(body.to, "hand-over")
+        to = team_owner(body.to)
+        operation = self._service.hand_over(caller.owner, to, body, author, key)
+        self._acts.of_operation(operation, Act.HAND_OVER, author)
+        operation_id = operation.operation_id
+        self._telemetry.record(
+            Action.OPERATION_REQUESTED, operation_id=operation_id, owner=caller.owner, to=to
+        )
+        location = {"Location": f"/operations/{operation_id}"}
+        return Response(202, JSON, OperationForm.of(operation), location)
 
     @route(
         "GET /operations", "List your operations", {200: "A page of operations"}, role=Role.VIEWER

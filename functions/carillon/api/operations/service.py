@@ -17,13 +17,24 @@ from carillon.api.http.problems import (
     OperationEndedError,
 )
 from carillon.api.jobs.service import JobService
-from carillon.api.operations.models import BackfillBody, DeadLetterBody, OutcomesForm
+from carillon.api.operations.models import (
+    BackfillBody,
+    DeadLetterBody,
+    HandOverBody,
+    OutcomesForm,
+)
 from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.calendar import Calendar
 from carillon.domain.idempotency import IdempotencyRecord, record_key
-from carillon.domain.operation import Operation, OperationKind, OperationState
+from carillon.domain.operation import (
+    MOST_PER_MINUTE,
+    Operation,
+    OperationKind,
+    OperationState,
+)
 from carillon.domain.run import Resolution, Run, RunKind, RunStatus
+from carillon.domain.spec.owners import Author
 from carillon.errors import InvalidFieldError
 from carillon.schedules import Delay
 from carillon.services.calendar_reader import CalendarReader
@@ -106,6 +117,29 @@ class OperationService:
         }
         return self._begin(owner, values, key, lambda: self._refuse_span(owner, job_id, body))
 
+    def hand_over(
+        self, owner: str, to: str, body: HandOverBody, author: Author, key: str | None
+    ) -> Operation:
+        """Make jobs those of the owner `to`; raises MissingError and InvalidFieldError."""
+        values = {
+            "kind": OperationKind.HAND_OVER,
+            "per_minute": MOST_PER_MINUTE,
+            "to": to,
+            "job_id": body.job_id or "",
+            "parent": body.parent or "",
+            "tags": tuple(sorted((body.tags or {}).items())),
+            "force": body.force,
+            "author": author,
+        }
+
+        def check() -> None:
+            if to == owner:
+                raise InvalidFieldError("to", "is the team that has them: name another one")
+            if body.job_id is not None:
+                self._jobs.get(owner, body.job_id)
+
+        return self._begin(owner, values, key, check)
+
     def list(self, owner: str, limit: int, cursor: str | None) -> Page[Operation]:
         """One page of the owner's operations, newest first."""
         return self._operations.list(owner, limit, cursor)
@@ -147,7 +181,8 @@ class OperationService:
         """The cancelled operation, whose next step is not done; runs that are sent already still
         start.
 
-        A cancelled one stays as it is. Raises OperationEndedError for one that has ended.
+        A cancelled one stays as it is. Raises OperationEndedError for one that has ended, and
+        ContendedError while jobs are between two owners.
         """
         for _ in range(_ROUNDS):
             operation = self.get(owner, operation_id)
@@ -155,6 +190,8 @@ class OperationService:
                 return operation
             if operation.is_final:
                 raise OperationEndedError(operation_id, operation.state.value)
+            if operation.in_hand:
+                break
             now = self._clock.now()
             cancelled = operation.cancelled(now, now + self._lifetime)
             if self._operations.put(cancelled, operation.revision):
@@ -280,6 +317,10 @@ def _fingerprint_of(operation: Operation) -> str:
         str(operation.from_at),
         str(operation.until_at),
         operation.only_missed,
+        operation.to,
+        operation.parent,
+        operation.tags,
+        operation.force,
     )
     return hashlib.sha256(repr(asked).encode()).hexdigest()
 

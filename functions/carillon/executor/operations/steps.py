@@ -17,6 +17,7 @@ from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, Sto
 from carillon.executor.batch import Handled, Report, defer, send_back
 from carillon.executor.operations.backfill import LONGEST_PAUSE_SECONDS, Backfill
 from carillon.executor.operations.dead_letters import DeadLetters
+from carillon.executor.operations.hand_over import HandingOver
 from carillon.executor.ports import ExecutorPorts
 
 YOUNG_OPERATION = timedelta(seconds=60)
@@ -49,6 +50,7 @@ class OperationWorker:
         self._ports = ports
         self._backfill = Backfill(ports)
         self._dead_letters = DeadLetters(ports)
+        self._handing_over = HandingOver(ports)
 
     def step(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Do the step that the message orders; the process may be stopped at `ends_at`.
@@ -101,7 +103,10 @@ class OperationWorker:
         return send_back(self._ports, message)
 
     def _given_up(self, operation: Operation, message: Message, now: datetime) -> str | None:
-        """The reason why the step is not tried again; None if it is."""
+        """The reason why the step is not tried again; None if it is, as where jobs are between two
+        owners."""
+        if operation.in_hand:
+            return None
         if operation.busy_until is None:
             is_too_old = returning.is_too_old(message, now, self._ports.queue_retention)
             return _NEVER_BEGUN.format(step=operation.step) if is_too_old else None
@@ -142,10 +147,7 @@ class OperationWorker:
     def _do(self, operation: Operation, message: Message, work_until: datetime) -> Report:
         begin = ceil_second(self._ports.clock.now())
         try:
-            if operation.kind is OperationKind.BACKFILL:
-                progress = self._backfill.step(operation, begin, work_until)
-            else:
-                progress = self._dead_letters.step(operation, begin, work_until)
+            progress = self._progress(operation, begin, work_until)
             recorded = self._record(operation, progress)
         except (StoreUnavailableError, QueueUnavailableError):
             self._let_go(operation)
@@ -156,6 +158,13 @@ class OperationWorker:
             next_at = begin + timedelta(seconds=progress.pause_seconds)
             self._ports.indexer.schedule_message(recorded.step_message(next_at))
         return Report(Handled.RAN, message)
+
+    def _progress(self, operation: Operation, begin: datetime, work_until: datetime) -> Progress:
+        if operation.kind is OperationKind.BACKFILL:
+            return self._backfill.step(operation, begin, work_until)
+        if operation.kind is OperationKind.HAND_OVER:
+            return self._handing_over.step(operation, work_until)
+        return self._dead_letters.step(operation, begin, work_until)
 
     def _let_go(self, taken: Operation) -> None:
         """Have the step be no try that an executor died on, as far as the store will have it."""

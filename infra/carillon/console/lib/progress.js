@@ -10,7 +10,8 @@ import { useLoad } from "./store.js";
 /** @typedef {import("../types.d.ts").Operation} Operation */
 /** @typedef {{ count: number, isMore: boolean }} Left */
 
-const VERBS = { redrive: "redriven", discard: "discarded", backfill: "sent" };
+const VERBS = { redrive: "redriven", discard: "discarded", backfill: "sent", hand_over: "handed over" };
+const OF_LETTERS = ["redrive", "discard"];
 const MOST_PAGES = 10;
 
 /** The filters of dead letters, as requests take them. @param {any} of */
@@ -54,21 +55,22 @@ export function Progress({ operation: first, ended }) {
       const operation = before || first.state === "running" ? await api.get("/operations/{operation_id}", { operation_id }) : first;
       const isOver = operation.state !== "running";
       if (isOver && first.state === "running") ended?.();
-      return { operation, left: isOver || operation.kind === "backfill" ? null : await countLetters(operation) };
+      return { operation, left: isOver || !OF_LETTERS.includes(operation.kind) ? null : await countLetters(operation) };
     },
     [operation_id],
     { every: 2 },
   );
   const { operation, left } = load.data ?? { operation: first, left: null };
-  const { kind, state, done, passed_over: passedOver, per_minute, note } = operation;
+  const { kind, state, done, passed_over: passedOver, per_minute, note, left: stayed } = operation;
   const total = left && `${(done + passedOver + left.count).toLocaleString("en")}${left.isMore ? "+" : ""}`;
   const cancel = () => attempt("Cancelled", async () => load.set({ operation: await api.post("/operations/{operation_id}/cancel", { operation_id }), left: null }));
   return html`<div class="progress">
     <${Bar} label=${`${kind}, the share that is done`} share=${shareOf(operation, left)} />
     <p><${Status} of=${state} />
       <span>${done.toLocaleString("en")}${total ? ` of ${total}` : ""} ${VERBS[kind]}${passedOver > 0 ? `, ${passedOver} passed over` : ""}</span>
-      ${state === "running" && html`<span class="quiet">at most ${per_minute} a minute</span>`}
+      ${state === "running" && kind !== "hand_over" && html`<span class="quiet">at most ${per_minute} a minute</span>`}
       ${state === "running" && html`<${Writing}><button type="button" class="small" onClick=${cancel}>Cancel</button><//>`}
       ${note && html`<span class="quiet">${note}</span>`}</p>
+    ${stayed.length > 0 && html`<ul class="quiet">${stayed.map((why) => html`<li>${why}</li>`)}</ul>`}
   </div>`;
 }

@@ -11,13 +11,13 @@ import { Time } from "../lib/time.js";
 
 /** @typedef {import("../types.d.ts").Operation} Operation */
 
-const TITLES = { backfill: "Backfill", redrive: "Redrive of dead letters", discard: "Discard of dead letters" };
+const TITLES = { backfill: "Backfill", redrive: "Redrive of dead letters", discard: "Discard of dead letters", hand_over: "Hand-over" };
 
 export default function Operations() {
   const load = useLoad(() => api.get("/operations", { limit: 50 }), [], { every: 5 });
   const nameOf = useNames(load.data?.items.map(({ job_id }) => job_id) ?? []);
   return html`
-    <${Head} title="Operations" sub="Backfills, redrives and discards, a step each half minute" />
+    <${Head} title="Operations" sub="Backfills, redrives, discards and hand-overs, step by step" />
     <${Loaded} of=${load}>
       ${(/** @type {{ items: Operation[] }} */ { items }) =>
         items.length
@@ -31,14 +31,14 @@ export default function Operations() {
 
 /** @param {{ operation: Operation, nameOf: (id: string) => string }} props */
 function Work({ operation, nameOf }) {
-  const { kind, job_id, reason, error, from, to, only, created_at } = operation;
+  const { kind, job_id, reason, error, from, to, only, new_owner, parent, tags, created_at } = operation;
   return html`<section class="card"><div class="body">
     <header class="line">
       <h2>${TITLES[kind]}${job_id && html` · <a href=${jobHref(job_id)}>${nameOf(job_id)}</a>`}</h2>
       <span class="quiet">begun <${Time} at=${created_at} /></span>
     </header>
     <p class="quiet">${from && html`from <${Time} at=${from} as="short" /> `}${to && html`to <${Time} at=${to} as="short" /> `}
-      ${[only === "missed" && "only what was missed", reason, error].filter(Boolean).map((words) => html`<span class="chip">${words}</span> `)}</p>
+      ${[only === "missed" && "only what was missed", reason, error, new_owner && `to ${new_owner}`, parent, ...Object.entries(tags ?? {}).map((tag) => tag.join("="))].filter(Boolean).map((words) => html`<span class="chip">${words}</span> `)}</p>
     <${Progress} operation=${operation} />
   </div></section>`;
 }

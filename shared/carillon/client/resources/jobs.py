@@ -165,6 +165,30 @@ class Jobs(Resource[DriverT]):
         query = _filter(parent, tags) | _flags(force=force)
         return (yield from self._change("DELETE", "/jobs", query))
 
+    @call
+    def hand_over(
+        self,
+        to: str,
+        *,
+        job: str | None = None,
+        parent: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        all: bool = False,
+        force: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Steps[OperationForm]:
+        """Hand a job, such jobs or all over to the team `to`, of which you must be an admin, too;
+        with `force` also those that a manifest manages."""
+        body: dict[str, object] = {"to": to}
+        if job is not None:
+            body["job_id"] = yield from self._session.job_id(job)
+        given = {"parent": parent, "tags": dict(tags or {}), "all": all, "force": force}
+        body |= {name: value for name, value in given.items() if value}
+        answer: OperationForm = yield from self._session.once(
+            "/jobs/hand-over", body, idempotency_key
+        )
+        return answer
+
     def _change(self, method: str, path: str, query: Query, body: object = None) -> Steps[Changed]:
         answers = yield from collected(self._session.changes(method, path, query, body))
         changed = sum(int(answer["changed"]) for answer in answers)

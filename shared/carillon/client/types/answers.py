@@ -30,13 +30,13 @@ from carillon.client.types.requests import (
 
 # ruff: noqa: E501
 # fmt: off
-Action = Literal["create", "change", "pause", "resume", "delete", "complete", "rename", "move", "run", "cancel", "backfill", "redrive", "discard"]
+Action = Literal["create", "change", "pause", "resume", "delete", "complete", "rename", "move", "hand_over", "run", "cancel", "backfill", "redrive", "discard"]
 AuthorKind = Literal["person", "machine", "role", "system"]
 ItemAction = Literal["create", "change", "revive", "rename", "none", "delete", "drift", "refused", "unavailable"]
 ItemKind = Literal["calendar", "job"]
 JobState = Literal["active", "paused", "deleted", "completed", "renamed"]
 Lane = Literal["high", "normal", "low", "slow"]
-OperationKind = Literal["backfill", "redrive", "discard"]
+OperationKind = Literal["backfill", "redrive", "discard", "hand_over"]
 OperationState = Literal["running", "succeeded", "failed", "cancelled"]
 PutAction = Literal["create", "change", "revive", "rename", "none"]
 Quota = Literal["jobs", "scheduled_per_minute", "starts_per_minute", "concurrent_runs", "requests_per_second"]
@@ -443,23 +443,6 @@ class RecordedChange(TypedDict):
     note: str | None
     source: str | None
     ref: str | None
-_OperationFormWords = TypedDict("_OperationFormWords", {"from": "str | None"})
-class OperationForm(_OperationFormWords):
-    operation_id: str
-    kind: OperationKind
-    state: OperationState
-    job_id: str | None
-    to: str | None
-    only: Only | None
-    reason: str | None
-    error: str | None
-    per_minute: int
-    done: int
-    passed_over: int
-    reached: str | None
-    note: str | None
-    created_at: str
-    updated_at: str
 class JobSummaryForm(TypedDict):
     job_id: str
     name: str
@@ -497,6 +480,27 @@ class PreviewForm(_PreviewFormWords):
     slots: SlotsForm
     fires_per_month: int
     dollars_per_month: float
+_OperationFormWords = TypedDict("_OperationFormWords", {"from": "str | None"})
+class OperationForm(_OperationFormWords):
+    operation_id: str
+    kind: OperationKind
+    state: OperationState
+    job_id: str | None
+    to: str | None
+    only: Only | None
+    reason: str | None
+    error: str | None
+    per_minute: int
+    done: int
+    passed_over: int
+    reached: str | None
+    note: str | None
+    new_owner: str | None
+    parent: str | None
+    tags: dict[str, str] | None
+    left: list[str]
+    created_at: str
+    updated_at: str
 class RunForm(TypedDict):
     run_id: str
     job_id: str
@@ -575,6 +579,7 @@ class JobForm(_JobFormWords):
     ends_at: str | None
     managed_by: str | None
     renamed_from: str | None
+    handed_over_from: str | None
     successors: list[str]
     changed_by: AuthorForm
     created_at: str

@@ -168,6 +168,13 @@ class BatchTarget(TypedDict):
     job_queue_arn: str
     parameters: NotRequired[dict[str, str]]
     environment: NotRequired[dict[str, Any]]
+class HandOverBody(TypedDict):
+    to: str
+    all: NotRequired[Literal[True] | None]
+    job_id: NotRequired[str | None]
+    parent: NotRequired[str | None]
+    tags: NotRequired[dict[str, Any] | None]
+    force: NotRequired[bool]
 class WebhookTarget(TypedDict):
     type: Literal["webhook"]
     completion: NotRequired[CompletionSpec | None]

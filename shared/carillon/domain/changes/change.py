@@ -51,6 +51,8 @@ class Action(StrEnum):
     RENAME = "rename"
     MOVE = "move"
     """To another segment, by an operator's command."""
+    HAND_OVER = "hand_over"
+    """To another owner, or from one."""
     RUN = "run"
     """By hand."""
     CANCEL = "cancel"

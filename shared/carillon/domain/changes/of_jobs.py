@@ -40,9 +40,14 @@ def job_change(before: Job | None, after: Job) -> Change:
 
 
 def _action(before: Job | None, after: Job) -> Action:
+    if after.state is JobState.RENAMED and after.handed_to is not None:
+        return Action.HAND_OVER
     if after.state in _BY_STATE:
         return _BY_STATE[after.state]
     if before is None or before.is_tombstone:
+        is_handed = after.handed_from is not None and bool(after.renamed_from)
+        if is_handed or _is_taken_back(before, after):
+            return Action.HAND_OVER
         return Action.RENAME if after.renamed_from else Action.CREATE
     if before.segment != after.segment and before.spec == after.spec:
         return Action.MOVE
@@ -53,7 +58,16 @@ def _action(before: Job | None, after: Job) -> Action:
     return Action.RESUME if before.state is JobState.PAUSED else Action.CHANGE
 
 
+def _is_taken_back(before: Job | None, after: Job) -> bool:
+    """True if a job that was to be handed over stays after all."""
+    if before is None or before.handed_to is None:
+        return False
+    return after.created_at == before.created_at
+
+
 def _note(before: Job | None, after: Job, action: Action) -> str:
+    if action is Action.HAND_OVER:
+        return _note_of_hand_over(before, after)
     if action is Action.RENAME:
         other = after.renamed_to or after.renamed_from
         return f"{'to' if after.renamed_to else 'from'} job {other}"
@@ -61,6 +75,15 @@ def _note(before: Job | None, after: Job, action: Action) -> str:
         return after.note
     is_timed = before is not None and before.resume_at is not None and after.author == SYSTEM
     return _TIMED if action is Action.RESUME and is_timed else ""
+
+
+def _note_of_hand_over(before: Job | None, after: Job) -> str:
+    if after.handed_to is not None:
+        return f"to {after.handed_to.owner}, as job {after.renamed_to}"
+    if _is_taken_back(before, after):
+        return "it stays: the other owner cannot take it any more"
+    former = after.handed_from.owner if after.handed_from else ""
+    return f"from {former}, where it was {after.renamed_from}"
 
 
 def _shown(job: Job) -> dict[str, Any]:

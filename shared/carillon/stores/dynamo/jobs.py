@@ -12,7 +12,15 @@ from pynamodb.expressions.condition import Condition
 from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.changes.change import Change
 from carillon.domain.chunks.placing import Place
-from carillon.domain.job import Generation, Job, JobState, PastGeneration, Slow, Successor
+from carillon.domain.job import (
+    Generation,
+    HandOver,
+    Job,
+    JobState,
+    PastGeneration,
+    Slow,
+    Successor,
+)
 from carillon.domain.policies import Lane
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.job_summary import JobSummary
@@ -171,6 +179,8 @@ def item_of(job: Job) -> RawItem:
         author=_author_list(job.author),
         renamed_to=job.renamed_to or None,
         renamed_from=job.renamed_from or None,
+        handed_to=_hand_over_list(job.handed_to),
+        handed_from=_hand_over_list(job.handed_from),
         successors=_successors_text(job.successors),
         spread_seconds=job.spread_seconds or None,
         ends=job.ends or None,
@@ -214,6 +224,8 @@ def _job_of(row: JobRow) -> Job:
         author=_author_of(row.author),
         renamed_to=row.renamed_to or "",
         renamed_from=row.renamed_from or "",
+        handed_to=_hand_over_of(row.handed_to),
+        handed_from=_hand_over_of(row.handed_from),
         successors=_SUCCESSORS.validate_json(row.successors or "[]"),
         spread_seconds=row.spread_seconds or 0,
         paused_at=row.paused_at,
@@ -280,6 +292,19 @@ def _author_of(stored: Sequence[object] | None) -> Author:
         return SYSTEM
     kind, identifier, name, via = map(str, stored)
     return Author(AuthorKind(kind), identifier, name, Via(via))
+
+
+def _hand_over_list(known: HandOver | None) -> list[str] | None:
+    if known is None:
+        return None
+    return [known.owner, known.ended_id, *(["done"] if known.is_done else [])]
+
+
+def _hand_over_of(stored: Sequence[object] | None) -> HandOver | None:
+    if stored is None:
+        return None
+    owner, ended_id, *done = map(str, stored)
+    return HandOver(owner, ended_id, bool(done))
 
 
 def _keys(item: RawItem) -> Keys:

@@ -97,6 +97,9 @@ class JobRow(Model):
     """Kind, id, name and way; absent for Carillon itself."""
     renamed_to = UnicodeAttribute(null=True)
     renamed_from = UnicodeAttribute(null=True)
+    handed_to = ListAttribute(of=UnicodeAttribute, null=True)
+    """The other owner, the generation under which it has ended, and `done`."""
+    handed_from = ListAttribute(of=UnicodeAttribute, null=True)
     successors = UnicodeAttribute(null=True)
     """As JSON: one value, which a write compares."""
     spread_seconds = IntegerAttribute(null=True)

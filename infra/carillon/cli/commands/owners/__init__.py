@@ -1,0 +1,1 @@
+"""Commands about all that an owner has."""
