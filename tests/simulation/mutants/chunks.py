@@ -154,16 +154,6 @@ def _only_new_rows(original: Code) -> Code:
     return counts
 
 
-def _looks_past_deaths(original: Code) -> Code:
-    def before(
-        self: ChunkLooks, start: Any, job: Any, message: Any, over: Run | None, now: datetime
-    ) -> Start:
-        found: Start = original(self, start, job, message, over, now)
-        return replace(found, died=None) if isinstance(found, Proceed) else found
-
-    return before
-
-
 def _does_not_look(original: Code) -> Code:
     return lambda self, start, job, message, over, now: start
 
@@ -237,6 +227,7 @@ CHUNKS: tuple[Mutant, ...] = (
         ("I2",),
         "the attempts of a disbanded chunk get no rows",
         (Swap(ChunkProtocol, "_uncounted", instead(lambda self, died: set[RunKey]())),),
+        reshape=both(_for_chunks, faulty(dies=0.1)),
     ),
     Mutant(
         "refused_death_not_counted",
@@ -244,16 +235,9 @@ CHUNKS: tuple[Mutant, ...] = (
         "where another generation's claim stands in its row, the attempt of a disbanded chunk does "
         "not count",
         (Swap(ChunkProtocol, "_counts", _only_new_rows),),
-    ),
-    Mutant(
-        "death_looked_past",
-        ("I2",),
-        "who finds in a chunk that the attempt died goes on as if nobody had called",
-        (Swap(ChunkLooks, "before", _looks_past_deaths),),
         reshape=both(
             _for_chunks,
-            asked("change", 1, *LANES),
-            _before_the_minute,
+            asked("change", 2, *LANES),
             given(most_latency_us=900_000),
             faulty(slow=0.1, dies=0.1),
         ),
