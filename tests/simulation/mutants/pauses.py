@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from carillon.api.jobs.commits import Commits
 from carillon.api.jobs.service import Changed, JobService
 from carillon.domain.decisions import Defer, Drop, Proceed, Skip, SkipReason, Start
 from carillon.domain.execution import start_decision as starting
@@ -106,7 +107,7 @@ TIMED_PAUSES = (
         ("paused",),
         "what ends a pause is sent when its row is written, and nobody asks again",
         (
-            Swap(JobService, "_order_resumption", instead(lambda self, job: None)),
+            Swap(Commits, "order_resumption", instead(lambda self, job: None)),
             Swap(JobService, "pause", _after_the_row),
         ),
         reshape=both(_shape(repeats=0), faulty(dies=0.1)),
