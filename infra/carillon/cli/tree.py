@@ -21,6 +21,7 @@ from carillon.cli.commands.manifests.export import export
 from carillon.cli.commands.notifications import notifications
 from carillon.cli.commands.opening import open_job
 from carillon.cli.commands.overview import forecast, status, upcoming
+from carillon.cli.commands.owners.export_data import export_data
 from carillon.cli.commands.owners.hand_over import hand_over
 from carillon.cli.commands.runs.dead_letters import dead_letters
 from carillon.cli.commands.runs.logs import logs
@@ -130,6 +131,7 @@ app.command()(diff)
 app.command()(apply)
 app.command()(export)
 app.command()(hand_over)
+app.command()(export_data)
 app.add_typer(imports, name="import")
 app.add_typer(dead_letters, name="dead-letters")
 app.add_typer(operations, name="operations")

@@ -73,9 +73,7 @@ def test_a_job_moves_while_it_fires_and_each_run_has_its_owner_s_secret(
         assert min(instant(run["fire_at"]) for run in after) >= moved_at
         meant = {run["run_id"]: f"Bearer of {FROM}" for run in before}
         meant |= {run["run_id"]: f"Bearer of {TO}" for run in after}
-        sent = {
-            each.headers["carillon-run-id"]: each.headers["authorization"] for each in hook.received
-        }
+        sent = {each.headers["webhook-id"]: each.headers["authorization"] for each in hook.received}
         assert meant.items() <= sent.items()
 
 

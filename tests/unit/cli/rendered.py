@@ -114,7 +114,8 @@ RECORDS: dict[str, Case] = {
     "notifications delete n-1 --yes": ("DELETE /notifications/n-1", {}, ["n-1"]),
 }  # fmt: skip
 ELSEWHERE = {
-    "changes",
+    "hand-over", "export-data", "quota show", "quota set", "changes",
+    "admin add-to-team", "admin machine-clients", "admin remove-from-team", "admin users",
     "admin add-user", "admin audit", "admin mend-segment", "admin reindex", "admin release",
     "admin smoke", "admin spread", "apply", "completion", "console", "diff", "doctor", "export",
     "import apscheduler", "import celery", "import crontab", "import eventbridge", "import k8s",
