@@ -129,8 +129,8 @@ bench-simulate: setup ## Simulate a day of 1,000,000 fires: wall time and peak m
 bench-wait: setup ## Measure what executors are billed for waiting, by the fraction of the tick's second (6 minutes)
 	@$(PY) -m tests.bench.wait
 
-bench-cost: setup ## Count and price every AWS request of the handlers, by profile; JSON at the end
-	@$(PY) -m tests.bench.cost
+bench-cost: setup ## Count and price every AWS request of the handlers, by profile (ONLY="…"); JSON at the end
+	@$(PY) -m tests.bench.cost $(ONLY)
 
 fmt: setup ## Format the code and repair what the linter can
 	@$(PY) -m ruff check --fix .

@@ -146,6 +146,11 @@ class Choices:
         switch,
         "many jobs fire in the same seconds: one claim and one finish for about 24 runs",
     )
+    packed_history: bool = option(
+        False,
+        switch,
+        "rows of successes in `chunks` cost too much: these have none then, and lists find them",
+    )
     look_ahead_minutes: int = option(
         2,
         WholeNumber(1, MOST_LOOK_AHEAD // timedelta(minutes=1)),
@@ -258,6 +263,11 @@ class Choices:
             _ = self.teams
         except ValueError as error:
             raise ConfigurationError("team_pattern", str(error)) from error
+
+    @property
+    def reads_chunks(self) -> bool:
+        """True if runs may have no row but only their chunk."""
+        return self.chunks or self.packed_history
 
     @property
     def limits(self) -> Limits:

@@ -29,7 +29,7 @@ from carillon.simulation.loop import Loop
 from carillon.simulation.services import settings_of
 from carillon.simulation.targets import Behaviour, SimulatedTargets
 from carillon.stores.ports import Stores
-from carillon.stores.recording import ChangeEvents, RecordedJobs
+from carillon.stores.recording import ChangeEvents, GenerationRecords, RecordedJobs
 from carillon.stores.task_logs import Lines
 from carillon.telemetry import Action, Telemetry
 from tests.unit.api.gateway import OWNER, answer_of, event
@@ -123,7 +123,9 @@ class Rehearsed:
         stores = self._deployment.stores
         truth: dict[str, Any] = {"queue": self._deployment.lanes, "skew_seconds": lambda: None}
         ports = {name: truth[name] if name in truth else getattr(stores, name) for name in NAMES}
-        ports["jobs"] = RecordedJobs(ports["jobs"], ports["changes"], ChangeEvents(ports["events"]))
+        records = GenerationRecords(ports["chunks"], self._deployment.options.run_lifetime)
+        changed = ports["changes"], ChangeEvents(ports["events"])
+        ports["jobs"] = RecordedJobs(ports["jobs"], *changed, records)
         service = f"rehearsed-{id(clock)}"
         telemetry = Telemetry(
             Logger(service=service, stream=StringIO()), Metrics(namespace="C", service=service)

@@ -33,7 +33,7 @@ Grants = dict[str, set[str]]
 
 RUNNING: Grants = {
     "JobsTable": {GET, READ_BATCH, PUT, QUERY},  # notifications are found by their owner
-    "RunsTable": {GET, PUT, DELETE, BATCH, QUERY},
+    "RunsTable": {GET, READ_BATCH, PUT, DELETE, BATCH, QUERY},
     "WheelTable": {GET, PUT, DELETE, BATCH},
 }
 
@@ -78,7 +78,7 @@ ALLOWED: dict[str, Grants] = {
     "api": {
         "JobsTable": {GET, PUT, DELETE, QUERY, READ_BATCH},
         "JobsTable/index/by_owner": {QUERY},
-        "RunsTable": {GET, PUT, QUERY},
+        "RunsTable": {GET, PUT, QUERY, READ_BATCH},
         ATTENTION: {QUERY},
         "WheelTable": {GET, PUT, DELETE, BATCH},
         **SEND_TO_LANES,

@@ -104,7 +104,9 @@ class Api:
         self._routes = Routes(self.app, settings)
         self.app.permit = self._routes.permit
         self._history, self._indexer = (
-            History(stores.runs, stores.chunks),
+            History.of(stores, clock, settings.run_lifetime)
+            if settings.reads_chunks
+            else History(stores.runs),
             Indexer.of(stores, clock),
         )
         told = ChangeEvents(stores.events, telemetry.events_lost)

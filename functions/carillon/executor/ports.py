@@ -23,6 +23,7 @@ from carillon.services.activity import Activity, ActivitySink
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.services.notices import Notices
+from carillon.services.packed import PackedRuns
 from carillon.services.quotas import UNLIMITED, Quotas
 from carillon.stores.ports import (
     ChunkStore,
@@ -56,7 +57,7 @@ class ExecutorPorts:
     longer than `queue_retention` is given up. An attempt longer than `slow_after_seconds` is a
     slow one; of the places in lane slow an owner holds `slow_lane_share` at most. Targets
     report the end of runs below `api_url`, which has no slash at its end. Messages of notifications
-    link to `console_url`, if there is one.
+    link to `console_url`, if there is one. `packed_history`: what succeeds in a chunk gets no row.
     """
 
     jobs: JobStore
@@ -85,13 +86,18 @@ class ExecutorPorts:
     slow_lane_share: int = 1
     api_url: str = ""
     console_url: str = ""
+    packed_history: bool = False
     notifier: Listener = SILENT
     timers: Timers = ThreadTimers()  # noqa: RUF009 - one for the process
     side_by_side: SideBySide = one_by_one
 
     @property
+    def packed(self) -> PackedRuns:
+        return PackedRuns(self.jobs, self.chunks, self.clock, self.run_lifetime)
+
+    @property
     def history(self) -> History:
-        return History(self.runs, self.chunks)
+        return History(self.runs, self.packed)
 
     @property
     def lifecycle(self) -> LifecycleEvents:

@@ -8,14 +8,15 @@ from carillon.domain.chunks.chunk import ref_of
 from carillon.domain.chunks.message import ChunkKey, ChunkMessage, Member, Order
 from carillon.domain.chunks.placing import Group, Plan, chunks_of
 from carillon.domain.message import Message
-from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, Entry, minute_of
+from carillon.domain.wheel.entry import Entry, minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.domain.wheel.zone_upgrade import zone_has_changed
 from carillon.schedules import SlotKind
 from carillon.stores.ports import ChunkStore
 
-_PLAN_LIFETIME = DATED_ENTRY_LIFETIME + timedelta(days=1)
-"""As long as any tick may dispatch the minute again."""
+_BEYOND_RUNS = timedelta(days=1)
+"""Plans outlive their chunks by that, since only they lead to them. So they outlive every tick that
+may dispatch the minute again."""
 
 MOST_MEMBERS = 64
 """Of one message: ten of them fit into a request. A plan may be older than the entries that a
@@ -52,15 +53,18 @@ class Gathered:
     def add(self, entry: Entry, message: Message) -> None:
         self._messages.append((message, entry.slot.kind))
 
-    def planned(self, chunks: ChunkStore, salt: str, *, is_on: bool) -> Iterator[Order]:
+    def planned(
+        self, chunks: ChunkStore, salt: str, run_lifetime: timedelta, *, is_on: bool
+    ) -> Iterator[Order]:
         """The messages to send, by the minute's plan: the one that stands, or a new one.
 
-        A new plan has chunks only where they are on. Raises StoreUnavailableError.
+        A new plan has chunks only where they are on. Rows of runs live for `run_lifetime`. Raises
+        StoreUnavailableError.
         """
         if not self._messages:
             return
         sizes = Counter(_group_of(message) for message, _ in self._messages)
-        expires_at = max(m.due_at for m, _ in self._messages) + _PLAN_LIFETIME
+        expires_at = max(m.due_at for m, _ in self._messages) + run_lifetime + _BEYOND_RUNS
         wanted = chunks_of(sizes) if is_on else {}
         plan = Plan(self._segment, self._minute, salt, expires_at, wanted)
         if not chunks.put_plan(plan):

@@ -71,6 +71,7 @@ ports = TickPorts(
     tzdata=version("tzdata"),
     catch_up_share=max(1, settings.catch_up_per_minute // in_use),
     chunked=settings.chunks and not settings.owner_starts_per_minute,
+    run_lifetime=settings.run_lifetime,
     side_by_side=SideBySideThreads(_CALLS),
 )
 canary = CanaryKeeper(stores.jobs, ports.indexer, clock, entropy, settings.segments)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from carillon.clock import Clock, SideBySide, one_by_one
 from carillon.domain.calendar import Calendar
@@ -24,7 +25,8 @@ OnUninvited = Callable[[Share, Exception], None]
 class TickPorts:
     """The ports that a tick works on. `tzdata` is the version of its time zone database,
     `catch_up_share` the number of backlog messages that may start in one segment in a minute (None:
-    any number). New plans have chunks if it is `chunked`."""
+    any number). New plans have chunks if it is `chunked`, and outlive rows of runs, which live for
+    `run_lifetime`: longer than any tick may dispatch a minute again."""
 
     jobs: JobStore
     calendars: VersionedRows[Calendar]
@@ -37,3 +39,4 @@ class TickPorts:
     catch_up_share: int | None = None
     side_by_side: SideBySide = one_by_one
     chunked: bool = False
+    run_lifetime: timedelta = timedelta(days=30)

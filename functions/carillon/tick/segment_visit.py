@@ -191,7 +191,7 @@ class Visit:
         ports, salt = self._ports, self._lease.stored.lease_owner
         # A backlog without a plan may have been sent alone, before its control item was mended.
         is_on = ports.chunked and not self._backlog
-        for order in self._gathered.planned(ports.chunks, salt, is_on=is_on):
+        for order in self._gathered.planned(ports.chunks, salt, ports.run_lifetime, is_on=is_on):
             self._add(order)
 
     def _slot(self, slot: Slot, after_key: str | None, minute: int) -> None:

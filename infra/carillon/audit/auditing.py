@@ -9,6 +9,7 @@ from itertools import islice
 from carillon.audit.evidence import Evidence, Gap, JobVersion, Violation
 from carillon.audit.judging import ROW_RULES
 from carillon.audit.known import Indexed, Known, current_generation
+from carillon.clock import Clock
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run, RunKind
 from carillon.domain.wheel.entry import (
@@ -21,6 +22,7 @@ from carillon.domain.wheel.entry import (
 from carillon.domain.wheel.segment import Control
 from carillon.errors import UnreadableRowError
 from carillon.services.history import History
+from carillon.settings import Settings
 from carillon.stores.cursors import pages
 from carillon.stores.ports import Stores
 from carillon.stores.segments import segments_in_use
@@ -63,17 +65,37 @@ class Audit:
     """
 
     def __init__(
-        self, stores: Stores, segments: int, since: datetime, until: datetime, rest_at: datetime
+        self,
+        stores: Stores,
+        history: History,
+        segments: int,
+        since: datetime,
+        until: datetime,
+        rest_at: datetime,
     ) -> None:
         self.seen = Seen()
         self._stores = stores
-        self._history = History(stores.runs, stores.chunks)
+        self._history = history
         self._segments = segments
         self._since, self._until, self._rest_at = since, until, rest_at
         self._dispatched: dict[int, datetime] = {}
         self._announced: dict[int, datetime] = {}
         self._gaps: list[Gap] = []
         self._unreadable: dict[str, str] = {}
+
+    @classmethod
+    def of(
+        cls,
+        stores: Stores,
+        clock: Clock,
+        settings: Settings,
+        since: datetime,
+        until: datetime,
+        rest_at: datetime,
+    ) -> "Audit":
+        """That of a deployment with these settings."""
+        history = History.of(stores, clock, settings.run_lifetime)
+        return cls(stores, history, settings.segments, since, until, rest_at)
 
     def findings(self) -> Iterator[Finding]:
         """Each as it is found; raises StoreUnavailableError."""

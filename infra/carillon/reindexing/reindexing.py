@@ -67,7 +67,7 @@ class Reindex:
     ) -> None:
         self.done = Done()
         self._stores = stores
-        self._history = History(stores.runs, stores.chunks)
+        self._history = History.of(stores, clock, DATED_ENTRY_LIFETIME)
         self._indexer = Indexer.of(stores, clock, longest_delay_seconds)
         self._clock = clock
         self._only = only

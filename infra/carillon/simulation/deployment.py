@@ -78,6 +78,7 @@ class Options:
     slow_lane_share: int = 25
     page_size: int = 7
     chunks: bool = False
+    packed_history: bool = False
 
 
 class Deployment:
@@ -119,7 +120,8 @@ class Deployment:
         self._named = 0
         self._shares: Counter[str] = Counter()
         self.dead_letter_queue, self.lanes = self._queues()
-        self.stores = SimulatedStores(loop, self.lanes, options.page_size)
+        packed_for = options.run_lifetime if options.packed_history else None
+        self.stores = SimulatedStores(loop, self.lanes, options.page_size, packed_for)
         self.indexer = Indexer.of(self.stores.ports, self.clock, options.longest_delay_seconds)
         writer = ActivityWriter(self.stores.ports.activity, self.clock, self.entropy, timedelta(7))
         self.activity = BatchActivity(loop, writer)
@@ -129,7 +131,6 @@ class Deployment:
         self.router = Router(self.executor_ports)
 
     def _queues(self) -> tuple[MemoryQueue, MemoryQueue]:
-        """The dead-letter queue, and the lanes in front of it."""
         visibility_seconds = 6 * self.options.function_timeout_seconds
         dead = MemoryQueue(
             self.clock, visibility_seconds, on_visible=lambda lane, at: self._poll_at(None, at)
@@ -185,6 +186,7 @@ class Deployment:
             quotas=Quotas(limits_in(options)),
             slow_after_seconds=options.slow_after_seconds,
             slow_lane_share=options.slow_lane_share,
+            packed_history=options.packed_history,
             timers=LoopTimers(self.loop),
             side_by_side=self.loop.side_by_side,
         ).notifying(self._left_untold)
@@ -343,8 +345,7 @@ class Deployment:
             self.invoke(f"batch {name}", run, freezes=True)
 
     def _is_throttled(self, name: str) -> bool:
-        """True if no executor is left for a batch: its messages stay hidden, unread, until their
-        visibility lapses."""
+        """True if no executor is left for a batch: it stays hidden, unread, until that lapses."""
         loop, where = self.loop, f"invocation {name}"
         draws = Draws(loop.chaos.seed, where)
         if not loop.chaos.strikes(Fault.THROTTLED_INVOCATION, where, loop.us, draws):

@@ -35,6 +35,7 @@ from carillon.stores.ports import (
     WINDOWS,
     Stores,
 )
+from carillon.stores.recording import ChangeEvents, GenerationRecords, RecordedJobs
 
 _P = TypeVar("_P")
 
@@ -42,6 +43,7 @@ EVENTUAL = {
     "jobs": frozenset({"list", "summaries", "tally"}),
     "calendars": frozenset({"list"}),
     "runs": frozenset({"list", "dead_letters", "count"}),
+    "chunks": frozenset({"get_all", "get_plans", "get_records"}),
     "operations": frozenset({"list"}),
     "notifications": frozenset({"list"}),
 }
@@ -50,7 +52,15 @@ EVENTUAL = {
 _WRITES = frozenset(
     (
         *("create", "replace", "relink", "put", "delete", "claim", "finish", "discard_claim"),
-        *("put_entries", "remove_entries", "put_control", "put_result", "put_copies", "put_plan"),
+        *(
+            "put_entries",
+            "remove_entries",
+            "put_control",
+            "put_result",
+            "put_copies",
+            "put_plan",
+            "put_record",
+        ),
     )
 )
 _LONGEST_LAG_US = 20_000_000
@@ -324,13 +334,16 @@ class MemoryRows:
 class SimulatedStores(MemoryRows):
     """Members named after the ports hold the truth; `ports` lead every call through the loop.
 
-    Reads that the ports allow to be behind are answered from a replica where the fault `stale`
-    strikes; `eventual` names them, by port.
+    Where history is packed jobs are written as deployments do it, with changes and records; a world
+    without would only take more steps. Reads that the ports allow to be behind are answered from a
+    replica where the fault `stale` strikes; `eventual` names them, by port.
     """
 
     eventual = EVENTUAL
 
-    def __init__(self, loop: Loop, lanes: MemoryQueue, page_size: int) -> None:
+    def __init__(
+        self, loop: Loop, lanes: MemoryQueue, page_size: int, packed_for: timedelta | None
+    ) -> None:
         super().__init__(page_size)
         self._loop = loop
         self.events = MemoryEvents()
@@ -338,6 +351,10 @@ class SimulatedStores(MemoryRows):
         rows: dict[str, Any] = {
             name: self._port(getattr(self, name), behind, name) for name, behind in replica.items()
         }
+        if packed_for is not None:
+            records = GenerationRecords(rows["chunks"], packed_for)
+            told = ChangeEvents(seam(self.events, "events", loop))
+            rows["jobs"] = RecordedJobs(rows["jobs"], rows["changes"], told, records)
         self.ports = Stores(
             **rows,
             queue=seam(SimulatedQueue(lanes, loop), "queue", loop),

@@ -51,7 +51,7 @@ class Api:
         # Whatever waits for another thread would stop the simulation.
         quotas = JobQuotas(Quotas(settings.limits), ports, clock, entropy, turn=nullcontext())
         jobs = JobService(ports, indexer, quotas, clock, entropy, settings, telemetry)
-        history = History(ports.runs, ports.chunks)
+        history = History.of(ports, clock, settings.run_lifetime)
         redriver = Redriver(ports.runs, indexer, clock, entropy, settings.run_lifetime)
         calendars = CalendarService(jobs, ports.calendars, ports.changes, clock)
         return cls(
@@ -112,4 +112,6 @@ def settings_of(options: Options) -> Settings:
         longest_delay_seconds=options.longest_delay_seconds,
         slow_after_seconds=options.slow_after_seconds,
         slow_lane_share=options.slow_lane_share,
+        chunks=options.chunks,
+        packed_history=options.packed_history,
     )

@@ -149,6 +149,11 @@ class RunKey:
         newest_first = _LAST_SECOND - int(self.fire_at.timestamp())
         return f"{newest_first:010d}#{self.kind.value}#{self.request_id}#{self.redrive}"
 
+    @staticmethod
+    def fire_at_of(sort_key: str) -> datetime:
+        """The fire time that a sort key begins with. Raises ValueError for any other text."""
+        return datetime.fromtimestamp(_LAST_SECOND - int(sort_key.partition("#")[0]), UTC)
+
     @property
     def run_id(self) -> str:
         """The public id, unique over all jobs: `job-id_fire-time_kind[-request-id]_redrive`.

@@ -1,22 +1,21 @@
 """The history: what runs a job, or an owner, has had."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from carillon.domain.chunks.chunk import Chunk, Outcome, run_under, success_of
-from carillon.domain.chunks.looking import Look, places_of
+from carillon.clock import Clock
 from carillon.domain.job import Job
-from carillon.domain.message import Message
-from carillon.domain.run import Attention, Run, RunKey, RunKind
-from carillon.stores.ports import ChunkStore, DeadLetterFilter, Page, RunStore
-
-_MOST_LOOKS = 50
-"""Occurrences without a row that are looked for in chunks: rows come within minutes."""
+from carillon.domain.run import Attention, Run, RunKey
+from carillon.services.packed import PackedRuns
+from carillon.stores.ports import DeadLetterFilter, Page, RunStore, Stores
 
 PARALLEL_JOBS = 16
 """Jobs whose newest runs are read side by side."""
+_MOST_PAGES = 10
+"""Pages that are read for the newest runs of a job: in an outage many of its occurrences have
+none."""
 
 
 class History:
@@ -25,40 +24,30 @@ class History:
     Everybody else reads single rows at most, by their keys, to claim, finish or settle them.
     """
 
-    def __init__(self, runs: RunStore, chunks: ChunkStore | None = None) -> None:
-        """Without `chunks` nothing has gone in any."""
+    def __init__(self, runs: RunStore, packed: PackedRuns | None = None) -> None:
+        """Without `packed` nothing has gone in any chunk, or each run of one has its row."""
         self._runs = runs
-        self._chunks = chunks
+        self._packed = packed
 
-    def get(self, key: RunKey) -> Run | None:
-        """The run's row as it is now; one past its `expires_at` may still be answered."""
-        return self._runs.get(key)
+    @classmethod
+    def of(cls, stores: Stores, clock: Clock, lifetime: timedelta) -> "History":
+        """Of runs with and without rows; `lifetime` is that of run rows, and so of chunks."""
+        return cls(stores.runs, PackedRuns(stores.jobs, stores.chunks, clock, lifetime))
 
-    def outcome(self, job: Job, key: RunKey) -> Run | None:
-        """The run as it is now: by its row, or by a chunk that has yet to write it."""
+    def get(self, key: RunKey, job: Job | None = None) -> Run | None:
+        """The run as it is now, by its row or by its chunk; one past its `expires_at` may still be
+        answered. `job` is its job's row, if the caller has it. Raises UnreadableRowError.
+
+        A chunk's success counts where the row is not final: such a row is to be withdrawn.
+        """
         row = self._runs.get(key)
-        return self._by_chunk(job, key) if row is None else row
-
-    def outcomes(self, job: Job, fire_times: Sequence[datetime], rows: Iterable[Run]) -> list[Run]:
-        """The outcomes, by chunks, of the newest of these occurrences that have no row: `rows` are
-        those that there are, which are not read again."""
-        have = {row.key.fire_at for row in rows}
-        missing = sorted({at for at in fire_times if at not in have}, reverse=True)
-        keys = (
-            RunKey(job.owner, job.job_id, RunKind.SCHEDULED, at) for at in missing[:_MOST_LOOKS]
-        )
-        found = (self._by_chunk(job, key) for key in keys)
-        return [run for run in found if run is not None]
-
-    def _by_chunk(self, job: Job, key: RunKey) -> Run | None:
-        if self._chunks is None or key.kind is not RunKind.SCHEDULED or key.redrive:
-            return None
-        for look in places_of(job, key.fire_at):
-            chunk = chunk_by(self._chunks, look)
-            found = None if chunk is None else _in_chunk(chunk, look, key)
-            if found is not None:
-                return found
-        return None
+        if self._packed is None or (row is not None and row.is_final):
+            return row
+        found = self._packed.get(key, job)
+        if found is not None and (row is None or found.is_final):
+            return found
+        # A row may have been put between the two reads.
+        return row if found is not None or row is not None else self._runs.get(key)
 
     def whole(self, run: Run) -> Run:
         """The run with its whole result, where that is kept beside its row."""
@@ -80,7 +69,7 @@ class History:
 
         `from_at` and `until_at` bound their fire times, inclusive, in whole seconds.
         """
-        return self._runs.list(
+        rows = self._runs.list(
             owner,
             job_id,
             limit,
@@ -89,10 +78,25 @@ class History:
             until_at=until_at,
             consistent=consistent,
         )
+        if self._packed is None:
+            return rows
+        scope, span = (owner, job_id), (from_at, until_at)
+        return self._packed.merged(
+            rows, self._runs.get, scope, limit, cursor, span, consistent=consistent
+        )
 
     def latest(self, owner: str, job_id: str, count: int = 1) -> tuple[Run, ...]:
         """At most `count` of the job's runs, newest fire time first; may be a little behind."""
-        return self._runs.newest(owner, job_id, count)
+        if self._packed is None:
+            return self._runs.newest(owner, job_id, count)
+        found: tuple[Run, ...] = ()
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            page = self.page(owner, job_id, count - len(found), cursor)
+            found, cursor = (*found, *page.items), page.next_cursor
+            if cursor is None or len(found) == count:
+                return found
+        return found or self._runs.newest(owner, job_id, count)
 
     def latest_of(
         self, owner: str, job_ids: Iterable[str], count: int = 1
@@ -114,19 +118,3 @@ class History:
     ) -> Page[Run]:
         """The owner's dead letters, newest fire time first; eventually consistent."""
         return self._runs.dead_letters(owner, limit, cursor, only)
-
-
-def chunk_by(chunks: ChunkStore, look: Look) -> Chunk | None:
-    """The chunk that has the occurrence, by two strong reads; None where none has it, or yet."""
-    key = look.key_by(chunks.get_plan(look.segment, look.minute))
-    chunk = None if key is None else chunks.get(key)
-    return chunk if chunk is not None and look.ref in chunk.refs else None
-
-
-def _in_chunk(chunk: Chunk, look: Look, key: RunKey) -> Run | None:
-    """The run as its chunk has it; None where it goes on by itself."""
-    message = Message(key, look.generation_id, look.segment, chunk.key.lane, chunk.key.due_at)
-    if chunk.ends is None:
-        return run_under(chunk, message)
-    end = chunk.ends[look.ref]
-    return success_of(chunk, message, end) if end.outcome is Outcome.OK else None

@@ -65,7 +65,6 @@ class MissedSearch:
             rows, rows_read = self._read(job, chunk)
             covering += [row for row in rows if row.key.kind is RunKind.MISSED]
             own = [row for row in rows if row.key.kind is not RunKind.MISSED]
-            own += self._history.outcomes(job, chunk, [*covering, *own])
             for missed in missed_among(job, chunk, [*covering, *own], now):
                 if len(found) == limit:
                     return Found(tuple(found), found[-1].fire_at, is_complete=False)

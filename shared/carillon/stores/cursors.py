@@ -13,6 +13,14 @@ _T = TypeVar("_T")
 _KEY_LIMIT_BYTES = 1000
 """A sort key of DynamoDB may have 1,024: the rest is for what a store puts around the key."""
 
+REFUSED = "must be the next_cursor of the page before, unchanged"
+"""Why a cursor is refused."""
+
+
+def runs_of(owner: str, job_id: str) -> tuple[str, ...]:
+    """The scope of a job's runs; their keys are the sort keys of runs."""
+    return "runs", owner, job_id
+
 
 def encode_cursor(scope: tuple[str, ...], key: str) -> str:
     """The cursor that continues behind `key` in the list named by `scope` (method, owner, …)."""
@@ -32,7 +40,7 @@ def decode_cursor(scope: tuple[str, ...], cursor: str) -> str:
             return str(key)
     except (ValueError, TypeError, AttributeError, RecursionError):
         pass
-    raise InvalidFieldError("cursor", "must be the next_cursor of the page before, unchanged")
+    raise InvalidFieldError("cursor", REFUSED)
 
 
 def pages(read: Callable[[str | None], Page[_T]]) -> Iterator[Page[_T]]:

@@ -36,6 +36,7 @@ from carillon.stores.choices import DeadLetterFilter as DeadLetterFilter
 from carillon.stores.choices import JobFilter as JobFilter
 from carillon.stores.choices import Tally as Tally
 from carillon.stores.chunks import ChunkStore as ChunkStore
+from carillon.stores.chunks import Read as Read
 from carillon.stores.pages import Page as Page
 
 

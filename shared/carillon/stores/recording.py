@@ -1,4 +1,5 @@
-"""Changes are recorded here and nowhere else: no job is written without a word of who did it.
+"""Changes are recorded here and nowhere else: no job is written without a word of who did it, nor
+without the record of a generation by which its runs are found in chunks.
 
 The commit itself puts the change into the job's row; the change's own row follows. Each commit
 first puts, if absent, that of the revision that it replaces, and who reads a job's changes puts a
@@ -8,7 +9,7 @@ missing one, too: so a process that dies between the two loses nothing.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 from carillon.clock import Clock
@@ -16,6 +17,7 @@ from carillon.domain.changes.change import Action, Change, Subject
 from carillon.domain.changes.of_jobs import job_change
 from carillon.domain.changes.of_rows import OwnedRow, row_change, row_deletion
 from carillon.domain.changes.of_runs import operation_change, run_change
+from carillon.domain.chunks.history import left_by
 from carillon.domain.events import EventType
 from carillon.domain.execution.callbacks import change_event
 from carillon.domain.job import Job, Successor
@@ -27,7 +29,7 @@ from carillon.domain.spec.owners import Author, is_system
 from carillon.errors import UnreadableRowError
 from carillon.stores.choices import JobFilter, Tally
 from carillon.stores.pages import Page
-from carillon.stores.ports import ChangeStore, EventSink, JobStore, VersionedRows
+from carillon.stores.ports import ChangeStore, ChunkStore, EventSink, JobStore, VersionedRows
 
 Owned = TypeVar("Owned", bound=OwnedRow)
 
@@ -46,6 +48,21 @@ class ChangeEvents:
             self._lost(self._events.emit([change_event(job, change)]))
 
 
+class GenerationRecords:
+    """Puts the record that a row leaves when another one is about to replace it: before the commit,
+    so that no run in a chunk is without a way to it. Chunks live for `lifetime` after their
+    claim."""
+
+    def __init__(self, chunks: ChunkStore, lifetime: timedelta) -> None:
+        self._chunks = chunks
+        self._lifetime = lifetime
+
+    def put(self, before: Job, after: Job) -> None:
+        left = left_by(before, after, self._lifetime)
+        if left is not None:
+            self._chunks.put_record(left)
+
+
 class RecordedJobs:
     """A JobStore over one that knows no changes.
 
@@ -53,10 +70,17 @@ class RecordedJobs:
     jobs: only Carillon writes those, by ticks, which may not write where changes are.
     """
 
-    def __init__(self, jobs: JobStore, changes: ChangeStore, events: ChangeEvents) -> None:
+    def __init__(
+        self,
+        jobs: JobStore,
+        changes: ChangeStore,
+        events: ChangeEvents,
+        records: GenerationRecords,
+    ) -> None:
         self._jobs = jobs
         self._changes = changes
         self._events = events
+        self._records = records
 
     def create(self, job: Job) -> bool:
         if is_system(job.owner):
@@ -71,6 +95,7 @@ class RecordedJobs:
         if before is None or before.revision != revision:
             return before == job  # lost, or applied by a call whose answer was
         complete(self._changes, before)
+        self._records.put(before, job)
         made = replace(job, last_change=job_change(before, job))
         return self._settled(made, before, self._jobs.replace(made, revision))
 

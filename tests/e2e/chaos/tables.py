@@ -60,7 +60,8 @@ def read(stores: Stores, owner: str, job_ids: Iterable[str]) -> Found:
     runs = {job_id: _runs(stores, owner, job_id) for job_id in ids}
     now = SystemClock().now()
     begin, feed = now - _SPAN, Activity(stores.activity)
-    summing = Summing(feed, History(stores.runs), stores.calendars, SystemClock())
+    history = History.of(stores, SystemClock(), timedelta(days=30))
+    summing = Summing(feed, history, stores.calendars, SystemClock())
     there = [job for job in jobs.values() if not job.is_tombstone]
     shown = feed.all(owner, begin, now)[0]
     fired = sorted(result.key.fire_at for result in shown)

@@ -18,9 +18,11 @@ from time import monotonic, sleep
 import pytest
 
 from carillon.audit.auditing import Audit
+from carillon.clock import SystemClock
 from carillon.domain.run import RunKind
 from carillon.local.deployment import Deployment
 from carillon.local.emulator import Emulator, port_of_state
+from carillon.services.history import History
 from tests.e2e.chaos.check import called_after_success, lost, violations
 from tests.e2e.chaos.customer import Customer
 from tests.e2e.chaos.evidence import Story
@@ -178,7 +180,8 @@ def test_the_audit_of_the_tables_finds_nothing(chaos: Chaos, stage: Stage) -> No
     settled_at = chaos.story.ended_at.replace(microsecond=0) - timedelta(seconds=30)
     began_at = settled_at - timedelta(hours=1)
     with opened(stage.deployment) as stores:
-        audit = Audit(stores, SEGMENTS, began_at, settled_at, rest_at=settled_at)
+        history = History.of(stores, SystemClock(), timedelta(days=30))
+        audit = Audit(stores, history, SEGMENTS, began_at, settled_at, rest_at=settled_at)
         assert list(audit.findings()) == []
     assert audit.seen.runs > len(chaos.story.found.jobs)
 

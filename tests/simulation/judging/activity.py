@@ -6,9 +6,9 @@ from typing import Any
 from carillon.clock import ManualClock
 from carillon.domain.activity.summary import Counted
 from carillon.services.activity import Activity
-from carillon.services.history import History
 from carillon.services.summing import Summing
 from carillon.simulation.deployment import Deployment
+from tests.simulation.judging.checker_history import history_of
 
 
 def activity_of(deployment: Deployment, owners: frozenset[str]) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def activity_of(deployment: Deployment, owners: frozenset[str]) -> dict[str, Any
         fired = sorted(result.key.fire_at for result in results)
         summing = Summing(
             Activity(stores.activity),
-            History(stores.runs),
+            history_of(deployment),
             stores.calendars,
             ManualClock(now),
             threads=1,

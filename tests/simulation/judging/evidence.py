@@ -146,6 +146,7 @@ class Evidence(evidence.Evidence):
     `told` and `grants` are unknown where `is_complete` is false.
 
     `caught_up` counts what ticks sent or indexed because they had been away, by segment and owner.
+    `listed` are the runs of jobs as their lists show them, by job id.
     `activity` is the feed, with doubles (None: unknown), `activity_lost` what its store did not
     take, by run id and attempt, and `summed` what summaries count from an instant on, by that
     instant.
@@ -173,6 +174,7 @@ class Evidence(evidence.Evidence):
     circumstances: Circumstances = Circumstances()
     target_faults: Sequence[tuple[datetime, str]] = ()
     caught_up: Mapping[tuple[int, str], int] = field(default_factory=dict)
+    listed: Mapping[str, Sequence[Run]] = field(default_factory=dict)
     activity: Sequence[Result] | None = None
     activity_lost: frozenset[tuple[str, int]] = frozenset()
     summed: Mapping[datetime, Sequence[Counted]] = field(default_factory=dict)

@@ -19,6 +19,7 @@ from carillon.simulation.faults import Fault
 from carillon.simulation.loop import Task
 from carillon.simulation.targets import TargetCall
 from tests.simulation.judging.activity import activity_of
+from tests.simulation.judging.checker_history import listed_of
 from tests.simulation.judging.chunks import SeenChunks, handler_of
 from tests.simulation.judging.deliveries import Delivered, Read, delivery_of
 from tests.simulation.judging.evidence import (
@@ -160,6 +161,10 @@ class Recorder:
             operations=list(self._operations.values()),
             loads=self._loads,
             caught_up=self._caught_up,
+            listed=listed_of(
+                deployment,
+                {job_id: found[-1].job.owner for job_id, found in self._versions.items()},
+            ),
             **activity_of(deployment, owners),
             results={
                 row.key: deployment.stores.runs.get_result(row)
@@ -180,9 +185,11 @@ class Recorder:
 
     def _rows_by(self, until: datetime) -> Iterator[Run]:
         """The rows; a chunk may be about to put some that were due later."""
-        runs = self._known_deployment().stores.runs
+        runs, options = self._known_deployment().stores.runs, self._known_deployment().options
         for key, row in self._rows.items():
-            is_to_come = key in self._chunks.by_chunk and key.fire_at > until
+            is_to_come = (
+                not options.packed_history and key in self._chunks.by_chunk and key.fire_at > until
+            )
             if not is_to_come or runs.get(key) is not None:
                 yield row
 

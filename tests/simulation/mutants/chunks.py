@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -102,13 +102,15 @@ def _adopts(original: Code) -> Code:
 
 
 def _own_plan(original: Code) -> Code:
-    def planned(self: Gathered, chunks: ChunkStore, salt: str, *, is_on: bool) -> Iterator[Order]:
+    def planned(
+        self: Gathered, chunks: ChunkStore, salt: str, run_lifetime: timedelta, *, is_on: bool
+    ) -> Iterator[Order]:
         def put_plan(plan: Plan) -> bool:
             chunks.put_plan(plan)
             return True
 
         stubborn = SimpleNamespace(put_plan=put_plan)
-        yield from original(self, stubborn, salt, is_on=is_on)
+        yield from original(self, stubborn, salt, run_lifetime, is_on=is_on)
 
     return planned
 

@@ -20,6 +20,7 @@ from tests.simulation.mutants.indexing import GENERATIONS, GONE
 from tests.simulation.mutants.kit import Mutant, swapped
 from tests.simulation.mutants.notices import NOTICES
 from tests.simulation.mutants.owners import ISOLATION, OWNERS_APART
+from tests.simulation.mutants.packing import PACKING
 from tests.simulation.mutants.pauses import TIMED_PAUSES
 from tests.simulation.mutants.policies import LATE, RATES, SLOW_LANE
 from tests.simulation.mutants.receptions import RECEPTIONS
@@ -51,6 +52,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *RESULTS,
     *NOTICES,
     *CHUNKS,
+    *PACKING,
 )
 MOST_SEEDS = 300
 _SETTLE_MINUTES = 60

@@ -44,7 +44,7 @@ from carillon.stores.ports import (
     WINDOWS,
     Stores,
 )
-from carillon.stores.recording import ChangeEvents, RecordedJobs
+from carillon.stores.recording import ChangeEvents, GenerationRecords, RecordedJobs
 from carillon.telemetry import Telemetry
 from tests.unit.api.gateway import STRANGER, USUAL_NAMES, Client, Json
 
@@ -83,6 +83,7 @@ class World:
     runs: MemoryRunStore
     activity: MemoryActivityStore
     changes: MemoryChangeStore
+    chunks: MemoryChunkStore
     queue: MemoryQueue
     operations: MemoryVersionedRows[Operation]
     idempotency_records: MemoryVersionedRows[IdempotencyRecord]
@@ -103,7 +104,12 @@ class World:
             Logger(service=service, stream=self.log), Metrics(namespace="Carillon", service=service)
         )
         parts: Json = {
-            "jobs": RecordedJobs(self.jobs, self.changes, ChangeEvents(self.events)),
+            "jobs": RecordedJobs(
+                self.jobs,
+                self.changes,
+                ChangeEvents(self.events),
+                GenerationRecords(self.chunks, SETTINGS.run_lifetime),
+            ),
             "calendars": self.calendars,
             "wheel": self.wheel,
             "runs": self.runs,
@@ -112,7 +118,7 @@ class World:
             "queue": self.queue,
             "operations": self.operations,
             "idempotency_records": self.idempotency_records,
-            "chunks": MemoryChunkStore(),
+            "chunks": self.chunks,
             "notifications": self.notifications,
             "windows": self.windows,
             "quotas": self.quotas,
@@ -140,6 +146,7 @@ def new_world(now: datetime = NOW) -> World:
         runs=MemoryRunStore(),
         activity=MemoryActivityStore(),
         changes=MemoryChangeStore(),
+        chunks=MemoryChunkStore(),
         queue=MemoryQueue(clock),
         operations=MemoryVersionedRows(OPERATIONS),
         idempotency_records=MemoryVersionedRows(IDEMPOTENCY_RECORDS),

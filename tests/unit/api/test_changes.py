@@ -12,7 +12,7 @@ from carillon.domain.events import Event, EventType
 from carillon.domain.run import RunKey, RunKind
 from carillon.domain.spec.names import job_id_of
 from carillon.stores.memory import MemoryChangeStore, MemoryEvents
-from carillon.stores.recording import ChangeEvents, RecordedJobs
+from carillon.stores.recording import ChangeEvents, GenerationRecords, RecordedJobs
 from tests.unit.api.conftest import BODY, NOW, World, create
 from tests.unit.api.gateway import OWNER, Answer, Client, Json
 from tests.unit.api.test_dead_letters import put_dead
@@ -275,7 +275,9 @@ def test_an_event_that_the_bus_does_not_take_is_counted(world: World) -> None:
 
     counted = list[int]()
     told = ChangeEvents(Full(), counted.append)
-    jobs = RecordedJobs(world.jobs, world.changes, told)
+    jobs = RecordedJobs(
+        world.jobs, world.changes, told, GenerationRecords(world.chunks, timedelta(days=30))
+    )
     client = Client(world.api(jobs=jobs, events=Full()))
     job_id = create(client, events=["job.changed"])["job_id"]
     assert counted == [1]
@@ -344,7 +346,12 @@ def test_persons_machines_and_carillon_itself_are_told_apart(world: World) -> No
     machine = member(world, None, "c1", client_id="c1", scope="carillon/billing:admin")
     machine.send("POST", f"/jobs/{job_id}/pause", headers={"User-Agent": "carillon-cli/1"})
     machine.post("/apply", {"manifest": "m", "jobs": {REPORT: SPEC}, "adopt": True})
-    recorded = RecordedJobs(world.jobs, world.changes, ChangeEvents(world.events))
+    recorded = RecordedJobs(
+        world.jobs,
+        world.changes,
+        ChangeEvents(world.events),
+        GenerationRecords(world.chunks, timedelta(days=30)),
+    )
     resume = world.jobs.get("team/billing", job_id)
     assert resume is not None
     person.post(f"/jobs/{job_id}/resume")

@@ -11,7 +11,7 @@ from carillon.domain.job import Generation
 from carillon.domain.operation import Operation, OperationKind
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import Author, AuthorKind, Via
-from carillon.stores.recording import ChangeEvents, RecordedJobs
+from carillon.stores.recording import ChangeEvents, GenerationRecords, RecordedJobs
 from tests.unit.api.conftest import BODY, SETTINGS, World
 from tests.unit.api.gateway import Answer, Client, Json
 from tests.unit.api.test_roles import JOB, signed
@@ -131,7 +131,8 @@ def test_it_is_not_cancelled_while_jobs_are_between_two_owners(world: World) -> 
 def test_a_name_is_not_free_while_its_job_is_between_two_owners(world: World) -> None:
     """Nor is the history of the job that it was lost to an admin of both."""
     entropy = SeededEntropy(1)
-    jobs = RecordedJobs(world.jobs, world.changes, ChangeEvents(world.events))
+    records = GenerationRecords(world.chunks, SETTINGS.run_lifetime)
+    jobs = RecordedJobs(world.jobs, world.changes, ChangeEvents(world.events), records)
     client = member(world, BOTH)
     job_id = client.post("/jobs", {**BODY, "name": "a"}).json["job_id"]
     operation = operation_of(world, client.post(PATH, GROWTH))

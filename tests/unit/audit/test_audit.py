@@ -9,11 +9,13 @@ import pytest
 from carillon.audit import auditing
 from carillon.audit.auditing import Audit, Finding
 from carillon.domain.run import RunKind
+from carillon.services.history import History
 from carillon.stores.memory import NoEvents
 from carillon.stores.ports import Stores
 from tests.simulation.judging.recorder import Recorder
-from tests.simulation.worlds.runner import run
+from tests.simulation.worlds.runner import chunk_sizes, run
 from tests.simulation.worlds.scenario import scenario_of
+from tests.simulation.worlds.scenario_parts import chunk_plan
 from tests.support.world import World
 from tests.unit.audit.planting import (
     DEFECTS,
@@ -54,7 +56,11 @@ def stores_of(world: World) -> Stores:
 
 def audit_of(world: World, minutes: tuple[float, float] = (0, 58)) -> Audit:
     begin, end = (START + timedelta(minutes=each) for each in minutes)
-    return Audit(stores_of(world), world.segments, begin, end, rest_at=LATER)
+    return Audit(stores_of(world), history(world), world.segments, begin, end, rest_at=LATER)
+
+
+def history(world: World) -> History:
+    return world.executor_ports.history
 
 
 def found(world: World, minutes: tuple[float, float] = (0, 58)) -> list[Finding]:
@@ -119,7 +125,7 @@ def test_segments_beyond_a_lowered_number_are_judged() -> None:
     world.run_until(START + timedelta(minutes=20))
     world.run_until(END, ticking=False)
     until = START + timedelta(minutes=58)
-    told = list(Audit(stores_of(world), 2, START, until, rest_at=LATER).findings())
+    told = list(Audit(stores_of(world), history(world), 2, START, until, rest_at=LATER).findings())
     assert [each.text.split(" has ")[0] for each in told] == [f"segment {n}" for n in range(4)]
 
 
@@ -153,7 +159,7 @@ def test_a_job_that_changed_meanwhile_is_judged_as_it_is_then() -> None:
         standing = f"{stale.job_id}#{stale.generation.generation_id}"
         world.wheel.remove_entries(0, [(segment_slot[1], standing)])
     stores = replace(stores_of(world), jobs=Behind())  # type: ignore[arg-type]
-    assert list(Audit(stores, 1, START, LATER, rest_at=LATER).findings()) == []
+    assert list(Audit(stores, history(world), 1, START, LATER, rest_at=LATER).findings()) == []
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -172,10 +178,12 @@ def test_whatever_struck_a_world_its_tables_are_found_right(
     (deployment,) = attached
     audit = Audit(
         deployment.stores.ports,  # type: ignore[attr-defined]
+        deployment.executor_ports.history,  # type: ignore[attr-defined]
         scenario.options.segments,
         scenario.start - timedelta(minutes=1),
         scenario.until.replace(microsecond=0),
         rest_at=deployment.loop.instant(),  # type: ignore[attr-defined]
     )
-    assert list(audit.findings()) == []
+    with chunk_sizes(is_small=chunk_plan(seed).is_for_chunks):
+        assert list(audit.findings()) == []
     assert audit.seen.jobs

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from io import StringIO
 
 from aws_lambda_powertools import Logger
@@ -16,7 +17,7 @@ from carillon.executor.batch import Handled, tell
 from carillon.executor.router import Router
 from carillon.executor.targets import Failure
 from carillon.services.indexer import Indexer
-from carillon.stores.recording import ChangeEvents, RecordedJobs
+from carillon.stores.recording import ChangeEvents, GenerationRecords, RecordedJobs
 from carillon.telemetry import Telemetry
 from tests.unit.executor.kit import MINUTE, NOON, World
 
@@ -26,7 +27,12 @@ ONCE = RetryPolicy(max_attempts=1)
 def recording_world() -> World:
     """One whose every writer of jobs has the store that records, as deployments have it."""
     world = World()
-    jobs = RecordedJobs(world.jobs, world.changes, ChangeEvents(world.events))
+    jobs = RecordedJobs(
+        world.jobs,
+        world.changes,
+        ChangeEvents(world.events),
+        GenerationRecords(world.chunks, timedelta(days=30)),
+    )
     world.indexer = Indexer(jobs, world.wheel, world.queue, world.clock, world.calendars)
     world.executor_ports = replace(world.executor_ports, jobs=jobs, indexer=world.indexer)
     world.executor = Router(world.executor_ports)
@@ -70,7 +76,12 @@ def test_a_timed_resumption_says_so() -> None:
     world = recording_world()
     job = world.create("a", "every 5m")
     paused = job.paused(world.clock.now(), resume_at=NOON + 10 * MINUTE)
-    jobs = RecordedJobs(world.jobs, world.changes, ChangeEvents(world.events))
+    jobs = RecordedJobs(
+        world.jobs,
+        world.changes,
+        ChangeEvents(world.events),
+        GenerationRecords(world.chunks, timedelta(days=30)),
+    )
     assert jobs.replace(paused, job.revision)
     world.clock.set(NOON + 10 * MINUTE)
 

@@ -37,7 +37,7 @@ class TestOutcome:
         order = world.order()
         with world.dying(world.runs, "put_copies"):
             world.handle_chunk(order)
-        before = history.outcome(world.by_name["b"], world.alone("b").key)
+        before = history.get(world.alone("b").key, world.by_name["b"])
         world.handle_chunk(order)
         assert before is not None
         assert before == world.row("b")
@@ -50,14 +50,14 @@ class TestOutcome:
         with world.dying(world.runs, "put_copies"):
             world.handle_chunk(world.order())
         key = world.alone("job").key
-        run = world.executor_ports.history.outcome(job, key)
+        run = world.executor_ports.history.get(key, job)
         assert key.fire_at == DUE_AT - timedelta(minutes=5)
         assert run is not None
         assert (run.key, run.effective_at) == (key, DUE_AT)
 
     def test_one_under_way_runs(self, world: World, history: History) -> None:
         world.crash_after_claim(world.order())
-        run = history.outcome(world.by_name["b"], world.alone("b").key)
+        run = history.get(world.alone("b").key, world.by_name["b"])
         assert run is not None
         assert (run.status, run.attempt) == (RunStatus.RUNNING, 1)
         assert (run.claim_id, run.lease_until) == (
@@ -71,9 +71,9 @@ class TestOutcome:
         job, key = world.by_name["b"], world.alone("b").key
         world.pause(job)
         world.handle_chunk(world.order())
-        assert history.outcome(job, key) is None
+        assert history.get(key, job) is None
         world.execute()
-        run = history.outcome(job, key)
+        run = history.get(key, job)
         assert run is not None
         assert run.status is RunStatus.SKIPPED
 
@@ -82,7 +82,7 @@ class TestOutcome:
         world.handle_chunk(world.order())
         row = world.row("b")
         assert row is not None
-        assert history.outcome(world.by_name["b"], row.key) == row
+        assert history.get(row.key, world.by_name["b"]) == row
 
     def test_a_dead_attempt_is_known_by_its_row(self, world: World, history: History) -> None:
         order, key = world.order(), world.alone("b").key
@@ -90,9 +90,9 @@ class TestOutcome:
         world.clock.advance(LEASE_SECONDS)
         with world.dying(world.runs, "claim"):
             world.handle_chunk(order)
-        assert history.outcome(world.by_name["b"], key) is None
+        assert history.get(key, world.by_name["b"]) is None
         world.handle_chunk(order)
-        assert history.outcome(world.by_name["b"], key) == world.row("b")
+        assert history.get(key, world.by_name["b"]) == world.row("b")
 
     def test_it_is_found_under_a_generation_that_was_replaced(
         self, world: World, history: History
@@ -101,7 +101,7 @@ class TestOutcome:
         with world.dying(world.runs, "put_copies"):
             world.handle_chunk(world.order())
         job = world.new_generation(world.by_name["b"], "30 * * * *")
-        run = history.outcome(job, key)
+        run = history.get(key, job)
         assert run is not None
         assert run.status is RunStatus.SUCCEEDED
 
@@ -109,11 +109,11 @@ class TestOutcome:
         self, world: World, history: History
     ) -> None:
         job, key = world.by_name["b"], world.alone("b").key
-        assert history.outcome(job, key) is None, "there is no chunk"
-        assert history.outcome(job, replace(key, fire_at=DUE_AT + HOUR)) is None, "nor a plan"
+        assert history.get(key, job) is None, "there is no chunk"
+        assert history.get(replace(key, fire_at=DUE_AT + HOUR), job) is None, "nor a plan"
         with world.dying(world.runs, "put_copies"):
             world.handle_chunk(world.order("a"))
-        assert history.outcome(job, key) is None, "it is not in it"
+        assert history.get(key, job) is None, "it is not in it"
 
     def test_what_goes_in_no_chunk_costs_no_look(self, world: World, history: History) -> None:
         job, key = world.by_name["b"], world.alone("b").key
@@ -123,27 +123,5 @@ class TestOutcome:
                 replace(key, redrive=1),
                 replace(key, fire_at=DUE_AT - 2 * HOUR),
             ):
-                assert history.outcome(job, other) is None
-            assert history.outcome(world.change(job, overlap="skip"), key) is None
-
-
-class TestOutcomes:
-    def test_only_those_without_a_row_are_looked_for(self, world: World, history: History) -> None:
-        order, job = world.order(), world.by_name["b"]
-        with world.dying(world.runs, "put_copies"):
-            world.handle_chunk(order)
-        times = [DUE_AT - HOUR, DUE_AT, DUE_AT + HOUR, DUE_AT]
-        with world.failing(world.runs, "get"):
-            (found,) = history.outcomes(job, times, [])
-        assert found.key == world.alone("b").key
-        assert history.outcomes(job, times, [found]) == []
-
-    def test_the_newest_are_looked_for(
-        self, world: World, history: History, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Rows come within minutes: what is older has none."""
-        asked: list[int] = []
-        monkeypatch.setattr(world.chunks, "get_plan", lambda segment, minute: asked.append(minute))
-        times = [DUE_AT + n * HOUR for n in range(60)]
-        assert history.outcomes(world.by_name["b"], times, []) == []
-        assert asked == [minute_of(each) for each in reversed(times[10:])]
+                assert history.get(other, job) is None
+            assert history.get(key, world.change(job, overlap="skip")) is None

@@ -11,15 +11,22 @@ import pytest
 
 from carillon.api.changes.service import ChangeService
 from carillon.domain.changes.change import Action, Change, Subject
-from carillon.domain.job import Slow
+from carillon.domain.chunks.history import GenerationRecord
+from carillon.domain.job import Generation, Job, Slow
+from carillon.domain.policies import Overlap
 from carillon.domain.spec.owners import Author, AuthorKind, Via
 from carillon.stores.memory import MemoryChangeStore, MemoryJobStore, NoEvents
+from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.stores.ports import ChangeFilter
-from carillon.stores.recording import ChangeEvents, RecordedJobs
+from carillon.stores.recording import ChangeEvents, GenerationRecords, RecordedJobs
 from tests.contract.samples import a_job
+from tests.support.jobs import job_with
 from tests.unit.test_layout import CODE, name_of
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+LIFETIME = timedelta(days=30)
+NO_EVENTS = ChangeEvents(NoEvents())
+NO_RECORDS = GenerationRecords(MemoryChunkStore(), LIFETIME)
 ANN = Author(AuthorKind.PERSON, "sub-1", "ann", Via.API)
 JOB = a_job("user/owner-1", author=ANN, updated_at=NOW)
 PAUSED = JOB.paused(NOW + timedelta(seconds=1), "why", ANN)
@@ -54,7 +61,7 @@ def raw() -> MemoryJobStore:
 
 @pytest.fixture
 def jobs(raw: MemoryJobStore, changes: DyingChanges) -> RecordedJobs:
-    return RecordedJobs(raw, changes, ChangeEvents(NoEvents()))
+    return RecordedJobs(raw, changes, NO_EVENTS, NO_RECORDS)
 
 
 def actions(changes: MemoryChangeStore) -> list[str]:
@@ -127,7 +134,7 @@ def test_a_change_of_another_life_hides_none(
 ) -> None:
     """A tombstone expires before its changes do: then the name's first revision comes again."""
     jobs.create(JOB)
-    again = RecordedJobs(MemoryJobStore(), changes, ChangeEvents(NoEvents()))
+    again = RecordedJobs(MemoryJobStore(), changes, NO_EVENTS, NO_RECORDS)
     again.create(replace(JOB, updated_at=NOW + timedelta(days=60)))
 
     assert actions(changes) == ["1 create", "1 create"]
@@ -167,3 +174,81 @@ def test_nothing_else_opens_jobs_that_are_not_recorded() -> None:
     }
     opening = next(path for path in CODE if name_of(path) == "carillon.stores.dynamo")
     assert re.search(r"jobs=RecordedJobs\(\s*DynamoJobStore\(", opening.read_text())
+
+
+class TestGenerationRecords:
+    """What a row leaves that is replaced by one that fires otherwise."""
+
+    @pytest.fixture
+    def chunks(self) -> MemoryChunkStore:
+        return MemoryChunkStore()
+
+    @pytest.fixture
+    def jobs(
+        self, raw: MemoryJobStore, changes: DyingChanges, chunks: MemoryChunkStore
+    ) -> RecordedJobs:
+        return RecordedJobs(raw, changes, NO_EVENTS, GenerationRecords(chunks, LIFETIME))
+
+    @pytest.fixture
+    def again(self) -> Job:
+        later = NOW + timedelta(hours=3)
+        return JOB.in_new_generation(Generation("01KAGZ9ZZZZZZZZZZZZZZZZZZZ", later), later)
+
+    def records(self, chunks: MemoryChunkStore) -> dict[int, GenerationRecord]:
+        return dict(chunks.get_records(JOB.owner, JOB.job_id, consistent=True).rows)
+
+    def test_it_is_put_before_the_commit(
+        self, jobs: RecordedJobs, raw: MemoryJobStore, chunks: MemoryChunkStore, again: Job
+    ) -> None:
+        jobs.create(JOB)
+        raw.replace = killed  # type: ignore[method-assign,assignment]
+        with pytest.raises(Killed):
+            jobs.replace(again, 1)
+        record = self.records(chunks)[1]
+        assert record.generation_id == JOB.generation.generation_id
+        assert (record.schedule, record.place) == (JOB.schedule, JOB.place)
+        assert (record.from_at, record.until_at) == (JOB.generation.from_at, again.updated_at)
+        assert record.expires_at > again.updated_at + LIFETIME
+
+    def test_a_creation_a_pause_and_a_deletion_leave_none(
+        self, jobs: RecordedJobs, chunks: MemoryChunkStore
+    ) -> None:
+        """The row has it all, as long as it stands."""
+        jobs.create(JOB)
+        assert jobs.replace(PAUSED, 1)
+        assert jobs.replace(PAUSED.deleted(NOW, NOW + LIFETIME), 2)
+        assert self.records(chunks) == {}
+
+    def test_a_resumption_leaves_what_was_until_the_pause(
+        self, jobs: RecordedJobs, chunks: MemoryChunkStore
+    ) -> None:
+        jobs.create(JOB)
+        jobs.replace(PAUSED, 1)
+        later = NOW + timedelta(hours=3)
+        generation = Generation("01KAGZ9ZZZZZZZZZZZZZZZZZZZ", later)
+        assert jobs.replace(PAUSED.in_new_generation(generation, later), 2)
+        assert {n: each.until_at for n, each in self.records(chunks).items()} == {
+            2: PAUSED.paused_at
+        }
+
+    def test_another_segment_of_a_paused_job_leaves_the_one_before(
+        self, jobs: RecordedJobs, chunks: MemoryChunkStore
+    ) -> None:
+        jobs.create(JOB)
+        jobs.replace(PAUSED, 1)
+        assert jobs.replace(replace(PAUSED, segment=9, revision=3), 2)
+        (record,) = self.records(chunks).values()
+        assert record.place == JOB.place
+
+    def test_what_never_goes_in_chunks_leaves_none(
+        self, jobs: RecordedJobs, chunks: MemoryChunkStore, again: Job
+    ) -> None:
+        alone = job_with(JOB, overlap=Overlap.SKIP)
+        assert alone.place is None
+        jobs.create(alone)
+        assert jobs.replace(replace(again, spec=alone.spec), 1)
+        assert self.records(chunks) == {}
+
+
+def killed(*args: object) -> bool:
+    raise Killed

@@ -15,7 +15,7 @@ from carillon.api.jobs.service import JobService
 from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock, Entropy
 from carillon.domain.execution.next_run import message_of_cancelled
-from carillon.domain.execution.stopping import NotCancellable, decide_cancel
+from carillon.domain.execution.stopping import LOOK_SECONDS, NotCancellable, decide_cancel
 from carillon.domain.idempotency import IdempotencyRecord, record_key, record_key_of_run
 from carillon.domain.job import Job
 from carillon.domain.message import Message
@@ -27,6 +27,7 @@ from carillon.settings import Settings
 from carillon.stores.ports import LaneQueue, Page, RunStore, VersionedRows
 
 _ROUNDS = 4
+_IN_A_CHUNK = "is run together with others, and cannot be cancelled apart from them: again later"
 _LONGEST_RUN_ID = 200
 """Characters, half as many again as the longest that is given: one that could be no key of the
 store is not found, like any other that nobody has."""
@@ -110,23 +111,12 @@ class RunService:
         return self._history.page(owner, job_id, limit, cursor, from_at=from_at, until_at=until_at)
 
     def get(self, owner: str, job_id: str, run_id: str) -> Run:
-        """One run, with its attempts and its whole result; by its chunk, where that has yet to put
-        its row."""
-        try:
-            return self._history.whole(self._row(owner, job_id, run_id))
-        except MissingError:
-            job, key = self._jobs.find(owner, job_id), run_key_of(owner, run_id)
-            run = None if job is None or key is None else self._history.outcome(job, key)
-            if run is None or run.key.job_id != job_id:
-                raise
-            return run
-
-    def _row(self, owner: str, job_id: str, run_id: str) -> Run:
+        """One run, with its attempts and its whole result."""
         key = run_key_of(owner, run_id)
-        run = None if key is None or key.job_id != job_id else self._runs.get(key)
+        run = None if key is None or key.job_id != job_id else self._history.get(key)
         if run is None:
             raise MissingError("run", run_id)
-        return run
+        return self._history.whole(run)
 
     def find(self, owner: str, run_id: str) -> tuple[Run, str, IdempotencyRecord | None]:
         """A run by its id alone, with the name of its job and what was asked with it. Of a delivery
@@ -148,7 +138,7 @@ class RunService:
         for one that has ended otherwise, or has just begun, and QueueUnavailableError.
         """
         for _ in range(_ROUNDS):
-            run = self._row(owner, job_id, run_id)
+            run = self.get(owner, job_id, run_id)
             if run.status is RunStatus.CANCELLED:
                 self._order_what_follows(run)
                 return run
@@ -161,6 +151,8 @@ class RunService:
             if self._runs.claim(cancelled, run):
                 self._order_what_follows(cancelled)
                 return cancelled
+            if self._runs.get(run.key) is None:
+                raise NotCancellableError(run_id, _IN_A_CHUNK, LOOK_SECONDS)
         raise ContendedError(run_id, "run")
 
     def _order_what_follows(self, cancelled: Run) -> None:

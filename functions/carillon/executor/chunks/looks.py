@@ -1,16 +1,18 @@
-"""The looks at chunks in which a run of a changed job may have run before."""
+"""The looks at chunks in which a run may have run before."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from carillon.domain.chunks.chunk import Outcome, dead_attempt
-from carillon.domain.chunks.looking import looks_of
-from carillon.domain.decisions import Defer, Drop, Proceed, Start, YieldToLatest
+from carillon.domain.chunks.looking import Look, looks_of
+from carillon.domain.decisions import Defer, Drop, Proceed, Skip, Start, YieldToLatest
+from carillon.domain.execution.lateness import LATE
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run
 from carillon.executor.ports import ExecutorPorts
-from carillon.services.history import chunk_by
+from carillon.services.packed import chunk_by
 
 _BETWEEN_LOOKS = timedelta(seconds=1)
 """A chunk is under way for some tenths of a second, or for as long as its slowest call, 2 s at
@@ -18,14 +20,15 @@ most."""
 
 
 class ChunkLooks:
-    """A job that was not changed within an hour of the occurrence costs no read."""
+    """A message that comes in time, of a job that was not changed within an hour of the occurrence,
+    costs no read."""
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._ports = ports
 
     def before(
         self,
-        start: Proceed | YieldToLatest,
+        start: Proceed | YieldToLatest | Skip,
         job: Job,
         message: Message,
         over: Run | None,
@@ -36,19 +39,28 @@ class ChunkLooks:
 
         Made under the claim of the run's row, by strong reads. Raises StoreUnavailableError.
         """
-        chunks = self._ports.chunks
-        for look in looks_of(job, message):
-            chunk = chunk_by(chunks, look)
+        for look in self._looks(start, job, message, now):
+            chunk = chunk_by(self._ports.chunks, look)
             if chunk is None:
                 continue
             if chunk.ends is None:
                 return Defer(now + _BETWEEN_LOOKS, "a chunk that has it is under way")
             outcome = chunk.ends[look.ref].outcome
             if outcome is Outcome.OK:
-                return Drop("it has succeeded in a chunk, under the generation before")
+                return Drop("it has succeeded in a chunk")
             is_counted = over is not None and over.was_claimed_for(look.generation_id)
-            if outcome is Outcome.DIED and not is_counted:
+            is_lost = outcome is Outcome.DIED and not is_counted
+            if is_lost and not isinstance(start, Skip):
                 go = start.go if isinstance(start, YieldToLatest) else start
                 made_for = replace(message, generation_id=look.generation_id)
                 start = replace(go, died=dead_attempt(chunk, made_for, (), now))
         return start
+
+    def _looks(self, start: Start, job: Job, message: Message, now: datetime) -> Iterable[Look]:
+        """Where history is packed no row stops a second message of what has succeeded in a chunk:
+        so one that is late, or of another generation, looks at all of its chunks. Ticks send such
+        ones after a reindexing, and executors for a chunk that cannot be read."""
+        is_own = message.generation_id == job.generation.generation_id
+        if self._ports.packed_history and (now - message.due_at > LATE or not is_own):
+            return self._ports.packed.looks(job, message.key)
+        return () if isinstance(start, Skip) else looks_of(job, message)

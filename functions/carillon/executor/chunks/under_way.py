@@ -11,9 +11,9 @@ from carillon.executor.ports import ExecutorPorts
 class UnderWay:
     """The ends of a chunk's occurrences; several threads may share it.
 
-    The last one that settles finishes the chunk, and puts the rows of those that have succeeded.
-    `successes` are these rows; None where the finish was refused. `errors` have stopped an
-    occurrence, or the finish.
+    The last one that settles finishes the chunk, and puts the rows of those that have succeeded,
+    unless history is packed. `successes` are these rows; None where the finish was refused.
+    `errors` have stopped an occurrence, or the finish.
     """
 
     def __init__(self, ports: ExecutorPorts, chunk: Chunk, message: ChunkMessage) -> None:
@@ -43,7 +43,8 @@ class UnderWay:
         final = finished(self.chunk, dict(self._ends))
         if self._ports.chunks.finish(final):
             self.successes = successes_of(final, self.message)
-            self._ports.runs.put_copies(self.successes)
+            if not self._ports.packed_history:
+                self._ports.runs.put_copies(self.successes)
 
 
 def successes_of(chunk: Chunk, message: ChunkMessage) -> list[Run]:

@@ -82,7 +82,6 @@ class Backfill:
         if not operation.only_missed:
             return chunk
         rows = self._search.rows(job, chunk)
-        rows += self._ports.history.outcomes(job, chunk, rows)
         # Runs that this operation has sent are under way, or were: a step that is repeated sends
         # them again.
         others = [row for row in rows if row.key.request_id != operation.operation_id]

@@ -44,7 +44,7 @@ class MissedRunCheck:
         closed = CalendarReader(self._ports.calendars).closed_days(message.key.owner, use)
         if job is None or not missed.is_expected(job, message, closed):
             return Report(Handled.CHECKED, message, reason="no success is expected")
-        run = missed.last_run(message.key, partial(self._ports.history.outcome, job))
+        run = missed.last_run(message.key, partial(self._ports.history.get, job=job))
         note = missed.alert(run)
         if note is None or self._has_success(message):
             return self._without_alert(job, message, now, "nothing is amiss")
@@ -69,7 +69,7 @@ class MissedRunCheck:
         rows."""
         if message.generation_id == job.generation.generation_id:
             return missed.another_is_checked(
-                job, run, closed, partial(self._ports.history.outcome, job)
+                job, run, closed, partial(self._ports.history.get, job=job)
             )
         key = message.key
         after = key.fire_at + timedelta(seconds=1)

@@ -218,7 +218,7 @@ class Functions(Construct):
         retries."""
         jobs = (*READ_ITEM, *READ_BATCH, *PUT_ITEM, *QUERY)
         allow(function, jobs, [self._tables.jobs.table_arn])
-        runs = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH, *QUERY)
+        runs = (*READ_ITEM, *READ_BATCH, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH, *QUERY)
         allow(function, runs, [self._tables.runs.table_arn])
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)
         allow(function, wheel, [self._tables.wheel.table_arn])
@@ -260,7 +260,8 @@ class Functions(Construct):
         # Jobs leave by their tombstone's expiry; calendars, in the same table, are deleted.
         allow(api, (*rows, *DELETE_ITEM, *READ_BATCH), [tables.jobs.table_arn])
         allow(api, QUERY, [tables.owner_index_arn])
-        allow(api, rows, [tables.runs.table_arn])
+        # Lists of runs read chunks, many at once.
+        allow(api, (*rows, *READ_BATCH), [tables.runs.table_arn])
         # Entries of jobs that are gone leave at once.
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)
         allow(api, wheel, [tables.wheel.table_arn])

@@ -42,7 +42,7 @@ def places_of(job: Job, fire_at: datetime) -> Iterator[Look]:
     """Where the occurrence may be: under the generation that counts, or one that was replaced."""
     known = ((each.generation_id, each.place) for each in job.replaced)
     for generation_id, place in ((job.generation.generation_id, job.place), *known):
-        look = None if place is None else _look(job.job_id, generation_id, place, fire_at)
+        look = None if place is None else look_at(job.job_id, generation_id, place, fire_at)
         if look is not None and chunked_from(generation_id) <= look.minute:
             yield look
 
@@ -59,12 +59,13 @@ def looks_of(job: Job, message: Message) -> Iterator[Look]:
         replaced_at, newer = id_created_at(newer), known.generation_id
         if known.place is None or replaced_at < message.key.fire_at - _COMMITTED_WITHIN:
             continue
-        look = _look(job.job_id, known.generation_id, known.place, message.key.fire_at)
+        look = look_at(job.job_id, known.generation_id, known.place, message.key.fire_at)
         if chunked_from(known.generation_id) <= look.minute:
             yield look
 
 
-def _look(job_id: str, generation_id: str, place: Place, fire_at: datetime) -> Look:
+def look_at(job_id: str, generation_id: str, place: Place, fire_at: datetime) -> Look:
+    """Where the occurrence would be under this generation."""
     due_at = fire_at + timedelta(seconds=place.spread_seconds)
     group = due_at.second, place.lane
     return Look(job_id, generation_id, place.segment, minute_of(due_at), group)

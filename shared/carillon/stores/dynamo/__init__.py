@@ -42,7 +42,7 @@ from carillon.stores.ports import (
     EventSink,
     Stores,
 )
-from carillon.stores.recording import ChangeEvents, RecordedJobs
+from carillon.stores.recording import ChangeEvents, GenerationRecords, RecordedJobs
 from carillon.stores.task_logs import TaskLogs
 
 _HALF_A_SECOND = 0.5
@@ -91,26 +91,22 @@ def open_stores(
     are safe to use from several threads, their making is not. `entropy` jitters repetitions, `lost`
     hears how many events about changes the bus has not taken. Raises ConfigurationError.
     """
-    entropy = entropy or SystemEntropy()
-    try:
-        connection = open_connection()
-        skew = SkewMeter(clock)
-        connection.client.meta.events.register("after-call.dynamodb", skew.observe)
-        sqs = boto3.client("sqs", config=_client_config(PARALLEL_REQUESTS))
-    except NoRegionError as error:
-        raise ConfigurationError("AWS_DEFAULT_REGION", "must be set") from error
+    entropy, skew = entropy or SystemEntropy(), SkewMeter(clock)
+    connection, sqs = _clients(skew)
     jobs = Table(connection, JobRow, settings.jobs_table)
     runs = Table(connection, RunRow, settings.runs_table)
     changes = DynamoChangeStore(runs, settings.change_lifetime)
+    chunks = DynamoChunkStore(runs, clock, entropy)
     events = _event_sink(settings, clock, entropy)
     told = ChangeEvents(events, lost)
+    records = GenerationRecords(chunks, settings.run_lifetime)
     return Stores(
-        jobs=RecordedJobs(DynamoJobStore(jobs, clock, entropy), changes, told),
+        jobs=RecordedJobs(DynamoJobStore(jobs, clock, entropy), changes, told, records),
         changes=changes,
         calendars=DynamoVersionedRows(jobs, CALENDARS),
         wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
         runs=DynamoRunStore(runs, clock, entropy),
-        chunks=DynamoChunkStore(runs),
+        chunks=chunks,
         activity=DynamoActivityStore(runs),
         queue=SqsLaneQueue(sqs, settings.lane_queues, clock, entropy),
         admission_rows=DynamoVersionedRows(jobs, ADMISSION_ROWS),
@@ -123,6 +119,16 @@ def open_stores(
         events=events,
         skew_seconds=skew.seconds,
     )
+
+
+def _clients(skew: SkewMeter) -> tuple[Connection, Any]:
+    """Those of DynamoDB, whose answers `skew` sees, and of SQS."""
+    try:
+        connection = open_connection()
+        connection.client.meta.events.register("after-call.dynamodb", skew.observe)
+        return connection, boto3.client("sqs", config=_client_config(PARALLEL_REQUESTS))
+    except NoRegionError as error:
+        raise ConfigurationError("AWS_DEFAULT_REGION", "must be set") from error
 
 
 def open_task_logs(settings: Settings) -> TaskLogs:

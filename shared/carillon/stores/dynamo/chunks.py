@@ -1,19 +1,23 @@
-"""Chunks and plans in DynamoDB."""
+"""Chunks, plans and records of generations in DynamoDB."""
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from typing import TypeVar
 
-from carillon.clock import ceil_second
+from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.chunks.chunk import Chunk, Ended, Outcome
+from carillon.domain.chunks.history import GenerationRecord
 from carillon.domain.chunks.message import ChunkKey
-from carillon.domain.chunks.placing import Plan
+from carillon.domain.chunks.placing import Place, Plan
 from carillon.domain.policies import Lane
 from carillon.errors import UnreadableRowError
+from carillon.stores.chunks import Minute, Read
 from carillon.stores.dynamo.attributes import RawItem, instant_of, item_as, microseconds_of, row_as
-from carillon.stores.dynamo.models import ChunkRow, PlanRow
+from carillon.stores.dynamo.models import ChunkRow, GenerationRow, PlanRow
 from carillon.stores.dynamo.table import Table
+from carillon.stores.dynamo.wheel import schedule_of
 
 _REF_BYTES = 13
 _END = struct.Struct(f">{_REF_BYTES}sBQIB")
@@ -24,12 +28,17 @@ _NO_RESULT = 255
 _CHUNK, _PLAN = "chunk", "plan"
 _MICROSECOND = timedelta(microseconds=1)
 
+Key = TypeVar("Key")
+Row = TypeVar("Row")
+
 
 class DynamoChunkStore:
     """ChunkStore on table runs, in partitions of their own; rows leave by TTL."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, clock: Clock, entropy: Entropy) -> None:
         self._table = table
+        self._clock = clock
+        self._entropy = entropy
 
     def get(self, key: ChunkKey) -> Chunk | None:
         item = self._table.get(_partition(key), _CHUNK)
@@ -48,6 +57,52 @@ class DynamoChunkStore:
 
     def put_plan(self, plan: Plan) -> bool:
         return self._table.put(plan_item_of(plan), PlanRow.kind.does_not_exist())
+
+    def get_all(self, keys: Sequence[ChunkKey], *, consistent: bool) -> Read[ChunkKey, Chunk]:
+        by_place = {(_partition(key), _CHUNK): key for key in keys}
+        return self._read(by_place, chunk_of, consistent=consistent)
+
+    def get_plans(self, minutes: Sequence[Minute], *, consistent: bool) -> Read[Minute, Plan]:
+        by_place = {(_plan_partition(*each), _PLAN): each for each in minutes}
+        return self._read(by_place, lambda each, item: plan_of(*each, item), consistent=consistent)
+
+    def put_record(self, record: GenerationRecord) -> None:
+        self._table.put(record_item_of(record))
+
+    def get_records(
+        self, owner: str, job_id: str, *, consistent: bool
+    ) -> Read[int, GenerationRecord]:
+        partition, after, items = _records_partition(owner, job_id), None, list[RawItem]()
+        while True:
+            found, after = self._table.query(partition, after, consistent=consistent)
+            items += found
+            if after is None:
+                break
+        by_revision = {int(item["run_key"]["S"]): item for item in items}
+        return _readable(by_revision, lambda _, item: record_of(owner, job_id, item))
+
+    def _read(
+        self,
+        by_place: dict[tuple[str, str], Key],
+        read: Callable[[Key, RawItem], Row],
+        *,
+        consistent: bool,
+    ) -> Read[Key, Row]:
+        items = self._table.get_all(
+            list(by_place), self._clock, self._entropy, consistent=consistent
+        )
+        found = {by_place[item["job_key"]["S"], item["run_key"]["S"]]: item for item in items}
+        return _readable(found, read)
+
+
+def _readable(items: dict[Key, RawItem], read: Callable[[Key, RawItem], Row]) -> Read[Key, Row]:
+    rows, unreadable = dict[Key, Row](), dict[Key, str]()
+    for key, item in items.items():
+        try:
+            rows[key] = read(key, item)
+        except UnreadableRowError as error:
+            unreadable[key] = str(error)
+    return Read(rows, unreadable)
 
 
 def chunk_item_of(chunk: Chunk) -> RawItem:
@@ -115,6 +170,48 @@ def plan_of(segment: int, minute: int, item: RawItem) -> Plan:
         raise UnreadableRowError(f"plan of segment {segment}, minute {minute}: {error}") from error
 
 
+def record_item_of(record: GenerationRecord) -> RawItem:
+    """The item of a generation's record."""
+    schedule, place = record.schedule, record.place
+    return item_as(
+        GenerationRow,
+        partition=_records_partition(record.owner, record.job_id),
+        revision=f"{record.revision:010d}",
+        generation_id=record.generation_id,
+        from_at=record.from_at,
+        until_at=record.until_at,
+        schedule=schedule.text,
+        timezone=schedule.timezone,
+        start_at=schedule.start_at,
+        end_at=schedule.end_at,
+        dst=schedule.dst.text or None,
+        segment=place.segment,
+        lane=place.lane.value,
+        spread_seconds=place.spread_seconds,
+        expires_at=ceil_second(record.expires_at),
+    )
+
+
+def record_of(owner: str, job_id: str, item: RawItem) -> GenerationRecord:
+    """The record of an item that `record_item_of` made; raises UnreadableRowError for any other."""
+    try:
+        row = row_as(GenerationRow, item)
+        return GenerationRecord(
+            owner=owner,
+            job_id=job_id,
+            revision=int(row.revision),
+            generation_id=row.generation_id,
+            from_at=row.from_at,
+            until_at=row.until_at,
+            schedule=schedule_of(row.schedule, item),
+            place=Place(row.segment, Lane(row.lane), row.spread_seconds),
+            expires_at=row.expires_at,
+        )
+    except Exception as error:
+        where = f"{job_id}, revision {item['run_key']['S']}"
+        raise UnreadableRowError(f"generation record of job {where}: {error}") from error
+
+
 def _packed(ref: bytes, end: Ended, pool: list[str]) -> bytes:
     place = _NO_RESULT if end.result is None else pool.index(end.result)
     started = 0 if end.started_at is None else microseconds_of(end.started_at)
@@ -139,3 +236,7 @@ def _partition(key: ChunkKey) -> str:
 
 def _plan_partition(segment: int, minute: int) -> str:
     return f"~plan#{segment}#{minute}"
+
+
+def _records_partition(owner: str, job_id: str) -> str:
+    return f"~generations#{owner}#{job_id}"

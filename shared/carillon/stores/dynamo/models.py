@@ -280,6 +280,30 @@ class PlanRow(Model):
     expires_at = TTLAttribute()
 
 
+class GenerationRow(Model):
+    """The record of a generation; in table runs too, in a partition of its job's own.
+
+    Zone and bounds of the schedule are as in an entry.
+    """
+
+    partition = UnicodeAttribute(hash_key=True, attr_name="job_key")
+    """`~generations#{owner}#{job id}`: no owner begins with a tilde."""
+    revision = UnicodeAttribute(range_key=True, attr_name="run_key")
+    """Of the job's row, in ten digits."""
+    generation_id = UnicodeAttribute(attr_name="i")
+    from_at = InstantAttribute(attr_name="f")
+    until_at = InstantAttribute(attr_name="u")
+    schedule = UnicodeAttribute(attr_name="s")
+    timezone = UnicodeAttribute(attr_name="z")
+    start_at = InstantAttribute(attr_name="a", null=True)
+    end_at = InstantAttribute(attr_name="e", null=True)
+    dst = UnicodeAttribute(attr_name="d", null=True)
+    segment = IntegerAttribute(attr_name="g")
+    lane = UnicodeAttribute(attr_name="l")
+    spread_seconds = IntegerAttribute(attr_name="w")
+    expires_at = TTLAttribute()
+
+
 class ChangeRow(Model):
     """One change; in table runs too, in a partition of its subject's own."""
 

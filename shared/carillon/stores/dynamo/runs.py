@@ -24,7 +24,7 @@ from carillon.domain.run import (
 )
 from carillon.errors import UnreadableRowError
 from carillon.schedules.base import EPOCH
-from carillon.stores.cursors import decode_cursor, encode_cursor
+from carillon.stores.cursors import decode_cursor, encode_cursor, runs_of
 from carillon.stores.dynamo.attributes import RawItem, item_as, row_as
 from carillon.stores.dynamo.models import (
     AttemptMap,
@@ -107,7 +107,7 @@ class DynamoRunStore:
         until_at: datetime | None = None,
         consistent: bool = False,
     ) -> Page[Run]:
-        scope = ("runs", owner, job_id)
+        scope = runs_of(owner, job_id)
         after = None if cursor is None else decode_cursor(scope, cursor)
         span = _span(from_at, until_at)
         partition = job_key_of(owner, job_id)

@@ -197,14 +197,18 @@ class Table(Partitions):
         item: RawItem | None = answer.get("Item")
         return item
 
-    def get_all(self, keys: Sequence[Keys], clock: Clock, entropy: Entropy) -> list[RawItem]:
-        """The items of these keys that there are, in their order, by strongly consistent reads of
-        100; those that the store leaves unprocessed are read again."""
+    def get_all(
+        self, keys: Sequence[Keys], clock: Clock, entropy: Entropy, *, consistent: bool = True
+    ) -> list[RawItem]:
+        """The items of these keys that there are, in their order, by reads of 100; those that the
+        store leaves unprocessed are read again."""
         found: dict[Keys, RawItem] = {}
 
         def get(pending: Sequence[Any]) -> list[RawItem]:
             with _failures_mapped():
-                answer = self._connection.batch_get_item(self._name, pending, consistent_read=True)
+                answer = self._connection.batch_get_item(
+                    self._name, pending, consistent_read=consistent
+                )
             found.update((self._keys_of(item), item) for item in answer["Responses"][self._name])
             left: list[RawItem] = answer.get("UnprocessedKeys", {}).get(self._name, {}).get("Keys")
             return left or []

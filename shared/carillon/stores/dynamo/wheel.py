@@ -295,7 +295,7 @@ def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
         from_at=instant_of(int(item["f"]["N"])),
         lane=Lane(lane["S"]) if lane else Lane.NORMAL,
         catch_up=CatchUp(catch_up["S"]) if catch_up else CatchUp.LATEST,
-        schedule=_schedule_of(text["S"], item) if text else None,
+        schedule=schedule_of(text["S"], item) if text else None,
         message=decode(body["S"]) if body else None,
         spread_seconds=int(spread["N"]) if spread else 0,
         calendar=_calendar_use(calendar["S"]) if calendar else None,
@@ -306,7 +306,8 @@ def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
     )
 
 
-def _schedule_of(text: str, item: RawItem) -> Schedule:
+def schedule_of(text: str, item: RawItem) -> Schedule:
+    """The schedule of an item that has its zone and bounds beside its text, as an entry has."""
     zone, start, end, dst = item.get("z"), item.get("a"), item.get("e"), item.get("d")
     return _schedule(
         text,

@@ -1,12 +1,15 @@
-"""Chunks and plans in dicts."""
+"""Chunks, plans and records in dicts."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
 
 from carillon.clock import ceil_second
 from carillon.domain.chunks.chunk import Chunk
+from carillon.domain.chunks.history import GenerationRecord
 from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.chunks.placing import Plan
+from carillon.stores.chunks import Minute, Read
 
 
 class MemoryChunkStore:
@@ -14,7 +17,8 @@ class MemoryChunkStore:
 
     def __init__(self) -> None:
         self.chunks: dict[ChunkKey, Chunk] = {}
-        self._plans: dict[tuple[int, int], Plan] = {}
+        self._plans: dict[Minute, Plan] = {}
+        self._records: dict[tuple[str, str], dict[int, GenerationRecord]] = {}
         self._lock = Lock()
 
     def get(self, key: ChunkKey) -> Chunk | None:
@@ -44,6 +48,25 @@ class MemoryChunkStore:
         row = replace(plan, expires_at=ceil_second(plan.expires_at))
         with self._lock:
             return self._plans.setdefault((plan.segment, plan.minute), row) is row
+
+    def get_all(self, keys: Sequence[ChunkKey], *, consistent: bool) -> Read[ChunkKey, Chunk]:
+        with self._lock:
+            return Read({key: self.chunks[key] for key in keys if key in self.chunks}, {})
+
+    def get_plans(self, minutes: Sequence[Minute], *, consistent: bool) -> Read[Minute, Plan]:
+        with self._lock:
+            return Read({each: self._plans[each] for each in minutes if each in self._plans}, {})
+
+    def put_record(self, record: GenerationRecord) -> None:
+        row = replace(record, expires_at=ceil_second(record.expires_at))
+        with self._lock:
+            self._records.setdefault((row.owner, row.job_id), {})[row.revision] = row
+
+    def get_records(
+        self, owner: str, job_id: str, *, consistent: bool
+    ) -> Read[int, GenerationRecord]:
+        with self._lock:
+            return Read(dict(self._records.get((owner, job_id), {})), {})
 
 
 def _as_stored(chunk: Chunk) -> Chunk:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from carillon.clock import ceil_second
 from carillon.domain.run import Attention, Run, RunKey, RunStatus, cut
 from carillon.errors import UnreadableRowError
-from carillon.stores.cursors import decode_cursor, encode_cursor
+from carillon.stores.cursors import decode_cursor, encode_cursor, runs_of
 from carillon.stores.memory.rows import Expiry, KeyOrder
 from carillon.stores.ports import DeadLetterFilter, Page
 
@@ -113,7 +113,7 @@ class MemoryRunStore:
         until_at: datetime | None = None,
         consistent: bool = False,
     ) -> Page[Run]:
-        scope = ("runs", owner, job_id)
+        scope = runs_of(owner, job_id)
         after = None if cursor is None else decode_cursor(scope, cursor)
         with self._lock:
             order = self._of_jobs.get((owner, job_id))

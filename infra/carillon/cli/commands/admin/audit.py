@@ -51,12 +51,13 @@ def audit(
     from carillon.clock import SystemClock
 
     settings, stores = open_deployment(options)
-    now = SystemClock().now().replace(microsecond=0)
+    clock = SystemClock()
+    now = clock.now().replace(microsecond=0)
     try:
         begin, end = _span(from_at, until, settings, now)
     except InvalidFieldError as error:
         raise CliError.from_invalid_field(error) from error
-    work = Audit(stores, settings.segments, begin, end, rest_at=now - _UNDER_WAY)
+    work = Audit.of(stores, clock, settings, begin, end, rest_at=now - _UNDER_WAY)
     as_json = options.is_json
     try:
         with progress_bar() as show:

@@ -1,0 +1,123 @@
+"""The occurrences of a job that may have run in chunks: by its present generation and those before.
+
+A success in a chunk may have no row. So its schedule says which occurrences there were, and plan
+and chunk of each one's minute what has become of it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+
+from carillon.domain.chunks.looking import Look, look_at, places_of
+from carillon.domain.chunks.placing import Place, chunked_from
+from carillon.domain.job import Job, JobState
+from carillon.domain.wheel.entry import YOUNG_ENTRY, minute_start
+from carillon.schedules import Schedule
+
+_COMMITTED_WITHIN = YOUNG_ENTRY / 2
+"""A chunk may read its job until a change is committed, which begins before that
+(`services/indexer.py`)."""
+_SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRecord:
+    """The facts about a plain generation by which its runs are found in chunks.
+
+    Its occurrences are those of `schedule` in (from_at, until_at], and they went where `place`
+    says. It is taken from revision `revision` of the job's row, and put before another one that
+    fires otherwise replaces that. All of its chunks have expired at `expires_at`.
+    """
+
+    owner: str
+    job_id: str
+    revision: int
+    generation_id: str
+    from_at: datetime
+    until_at: datetime
+    schedule: Schedule
+    place: Place
+    expires_at: datetime
+
+    def look(self, fire_at: datetime) -> Look | None:
+        """Where its occurrence would be; None where it covers none at this instant, or none that
+        goes in a chunk."""
+        look = look_at(self.job_id, self.generation_id, self.place, fire_at)
+        is_covered = self.from_at < fire_at <= self.until_at + _COMMITTED_WITHIN
+        return look if is_covered and chunked_from(self.generation_id) <= look.minute else None
+
+    def newest_first(
+        self, newest: datetime, oldest: datetime, now: datetime
+    ) -> Iterator[tuple[datetime, Look]]:
+        """Its occurrences in [oldest, newest] that may have gone in chunks by now."""
+        spread = timedelta(seconds=self.place.spread_seconds)
+        begin = max(oldest, minute_start(chunked_from(self.generation_id)) - spread)
+        until = min(newest, self.until_at + _COMMITTED_WITHIN, now - spread)
+        fire_at = self.schedule.previous(until.replace(microsecond=0) + _SECOND)
+        while fire_at is not None and fire_at >= begin and fire_at > self.from_at:
+            yield fire_at, look_at(self.job_id, self.generation_id, self.place, fire_at)
+            fire_at = self.schedule.previous(fire_at)
+
+
+def left_by(before: Job, after: Job, lifetime: timedelta) -> GenerationRecord | None:
+    """The record that a row leaves when `after` replaces it; None where the two fire alike, or
+    nothing of it went in chunks. Chunks live for `lifetime` after their claim."""
+    if _fires(before) == _fires(after):
+        return None
+    return _record(before, before.paused_at or after.updated_at, lifetime)
+
+
+def records_of(
+    job: Job | None, stored: Iterable[GenerationRecord], now: datetime, lifetime: timedelta
+) -> list[GenerationRecord]:
+    """The records of all generations of a job: the `stored` ones, and that of its row as it is.
+
+    A record whose commit has been lost tells less than the row that it was taken from.
+    """
+    own = None if job is None else _record(job, job.paused_at or now, lifetime)
+    known = {(each.generation_id, each.place, each.schedule): each for each in stored}
+    if own is not None:
+        known[own.generation_id, own.place, own.schedule] = own
+    return list(known.values())
+
+
+def looks_at(job: Job | None, records: Iterable[GenerationRecord], fire_at: datetime) -> list[Look]:
+    """All the chunks in which an occurrence may be."""
+    by_row = () if job is None else places_of(job, fire_at)
+    by_record = (look for each in records if (look := each.look(fire_at)) is not None)
+    return list(dict.fromkeys((*by_row, *by_record)))
+
+
+def newest_first(
+    records: Sequence[GenerationRecord], newest: datetime, oldest: datetime, now: datetime
+) -> Iterator[tuple[datetime, tuple[Look, ...]]]:
+    """The occurrences in [oldest, newest] that may have gone in chunks by now, each with all the
+    chunks in which it may be."""
+    ways = (each.newest_first(newest, oldest, now) for each in records)
+    at = itemgetter(0)
+    for fire_at, found in groupby(merge(*ways, key=at, reverse=True), key=at):
+        yield fire_at, tuple(look for _, look in found)
+
+
+def _fires(job: Job) -> tuple[object, ...]:
+    return job.generation.generation_id, job.schedule, job.place
+
+
+def _record(job: Job, until_at: datetime, lifetime: timedelta) -> GenerationRecord | None:
+    if job.place is None or job.state is JobState.RENAMED:
+        return None
+    ended_at = min(until_at, job.updated_at) if job.is_tombstone else until_at
+    return GenerationRecord(
+        owner=job.owner,
+        job_id=job.job_id,
+        revision=job.revision,
+        generation_id=job.generation.generation_id,
+        from_at=job.generation.from_at,
+        until_at=ended_at,
+        schedule=job.schedule,
+        place=job.place,
+        expires_at=ended_at + _COMMITTED_WITHIN + lifetime,
+    )

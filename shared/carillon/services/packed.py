@@ -1,0 +1,234 @@
+"""Packed history: runs that have succeeded in chunks and have no row of their own."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+
+from carillon.clock import Clock
+from carillon.domain.chunks.chunk import Chunk, Outcome, run_under, success_of
+from carillon.domain.chunks.history import (
+    looks_at,
+    newest_first,
+    records_of,
+)
+from carillon.domain.chunks.looking import Look
+from carillon.domain.chunks.placing import Plan
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.run import Run, RunKey, RunKind
+from carillon.errors import InvalidFieldError, UnreadableRowError
+from carillon.schedules.base import EPOCH
+from carillon.stores.chunks import Minute, Read
+from carillon.stores.cursors import REFUSED, decode_cursor, encode_cursor, runs_of
+from carillon.stores.ports import ChunkStore, JobStore, Page
+
+_MOST_LOOKED_FOR = 200
+"""Occurrences without a row that one page looks for beyond its limit: of these there may be none,
+as in an outage. Then the page ends there, with a cursor."""
+_MOST_PLANS = 4_096
+"""Plans that are kept in memory: about a megabyte."""
+_MOST_AT_ONCE = 100
+"""Rows that one request reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Occurrence:
+    key: RunKey
+    looks: tuple[Look, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The runs of occurrences, by sort key, and why some of them are not known. Those of `alone`
+    go on by themselves: a row has been put, or is to come."""
+
+    runs: Mapping[str, Run]
+    alone: Sequence[RunKey]
+    unreadable: Mapping[str, str]
+
+
+class PackedRuns:
+    """Raises StoreUnavailableError. Chunks live for `lifetime` after their claim."""
+
+    def __init__(
+        self, jobs: JobStore, chunks: ChunkStore, clock: Clock, lifetime: timedelta
+    ) -> None:
+        self._jobs = jobs
+        self._chunks = chunks
+        self._clock = clock
+        self._lifetime = lifetime
+        self._plans: dict[Minute, Plan] = {}
+        """Plans that were read: one that stands never changes."""
+
+    def get(self, key: RunKey, job: Job | None = None) -> Run | None:
+        """The run as a chunk has it, by strong reads; None where none has it, or where it goes on
+        by itself. `job` is the row as it is, if it is known. Raises UnreadableRowError."""
+        if key.kind is not RunKind.SCHEDULED or key.redrive:
+            return None
+        job = job or self._jobs.get(key.owner, key.job_id)
+        for look in self.looks(job, key):
+            chunk = chunk_by(self._chunks, look)
+            found = None if chunk is None else _in_chunk(chunk, look, key)
+            if found is not None:
+                return found
+        return None
+
+    def looks(self, job: Job | None, key: RunKey) -> list[Look]:
+        """All the chunks in which the occurrence may be. Raises UnreadableRowError."""
+        records = self._chunks.get_records(key.owner, key.job_id, consistent=True)
+        for reason in records.unreadable.values():
+            raise UnreadableRowError(reason)
+        found = records_of(job, records.rows.values(), self._clock.now(), self._lifetime)
+        return looks_at(job, found, key.fire_at)
+
+    def merged(
+        self,
+        rows: Page[Run],
+        get_row: Callable[[RunKey], Run | None],
+        scope: tuple[str, str],
+        limit: int,
+        cursor: str | None,
+        span: tuple[datetime | None, datetime | None],
+        *,
+        consistent: bool,
+    ) -> Page[Run]:
+        """A page of the job's rows, with the runs between them that only chunks tell of.
+
+        `scope` is owner and job id; `rows` are those of the same `limit`, `cursor` and `span`. A
+        chunk's success counts where a row is not final: such a row is a claim that is to be
+        withdrawn.
+        """
+        by_key = {row.key.sort_key: row for row in rows.items}
+        unreadable = dict(rows.unreadable)
+        settled = {key for key, row in by_key.items() if row.is_final} | unreadable.keys()
+        stop, looked = None, 0
+        ahead = self._ahead(scope, cursor, rows.next_cursor, span, unreadable, consistent)
+        wanted = (each for each in ahead if each.key.sort_key not in settled)
+        size = limit
+        while batch := list(islice(wanted, min(size, _MOST_AT_ONCE))):
+            found = self._found(batch, consistent=consistent)
+            by_key |= {k: run for k, run in found.runs.items() if run.is_final or k not in by_key}
+            unreadable |= found.unreadable
+            for key in found.alone:
+                # Its row was put between the two reads, if at all.
+                row = None if key.sort_key in by_key else get_row(key)
+                if row is not None:
+                    by_key[key.sort_key] = row
+            looked += len(batch)
+            reached, size = batch[-1].key.sort_key, 2 * size
+            is_full = sum(1 for key in by_key if key <= reached) >= limit
+            if is_full or looked >= limit + _MOST_LOOKED_FOR:
+                stop = reached
+                break
+        return _page(scope, by_key, unreadable, limit, stop, rows.next_cursor)
+
+    def _ahead(
+        self,
+        scope: tuple[str, str],
+        cursor: str | None,
+        last_cursor: str | None,
+        span: tuple[datetime | None, datetime | None],
+        unreadable: dict[str, str],
+        consistent: bool,
+    ) -> Iterator[_Occurrence]:
+        """The occurrences between two cursors that may have gone in chunks, newest first."""
+        now = self._clock.now()
+        after = "" if cursor is None else decode_cursor(runs_of(*scope), cursor)
+        last = "~" if last_cursor is None else decode_cursor(runs_of(*scope), last_cursor)
+        newest, oldest = span[1] or now, max(span[0] or EPOCH, now - self._lifetime)
+        if cursor is not None:
+            newest = min(newest, _fire_at_of(after))
+        if last_cursor is not None:
+            oldest = max(oldest, _fire_at_of(last))
+        if oldest > newest:
+            return
+        job = self._jobs.get(*scope)  # first: what it replaces has left its record before
+        stored = self._chunks.get_records(*scope, consistent=consistent)
+        unreadable |= {
+            f"0 generation record {revision}": reason
+            for revision, reason in stored.unreadable.items()
+        }
+        records = records_of(job, stored.rows.values(), now, self._lifetime)
+        for fire_at, looks in newest_first(records, newest, oldest, now):
+            key = RunKey(*scope, RunKind.SCHEDULED, fire_at)
+            if after < key.sort_key <= last:
+                yield _Occurrence(key, looks)
+
+    def _found(self, batch: Sequence[_Occurrence], *, consistent: bool) -> _Found:
+        looks = [(each.key, look) for each in batch for look in each.looks]
+        minutes = list(dict.fromkeys((look.segment, look.minute) for _, look in looks))
+        plans = self._planned(minutes, consistent=consistent)
+        named = ((look, plans.rows.get((look.segment, look.minute))) for _, look in looks)
+        chunk_keys = {look: name for look, plan in named if (name := look.key_by(plan)) is not None}
+        chunks = self._chunks.get_all(
+            list(dict.fromkeys(chunk_keys.values())), consistent=consistent
+        )
+        runs, alone, unreadable = dict[str, Run](), list[RunKey](), dict[str, str]()
+        for key, look in looks:
+            reason = plans.unreadable.get((look.segment, look.minute))
+            chunk_key = chunk_keys.get(look)
+            if chunk_key is not None:
+                reason = chunks.unreadable.get(chunk_key)
+            if reason is not None:
+                unreadable[key.sort_key] = reason
+            chunk = None if chunk_key is None else chunks.rows.get(chunk_key)
+            if chunk is None or look.ref not in chunk.refs:
+                continue
+            run = _in_chunk(chunk, look, key)
+            if run is None:
+                alone.append(key)
+            elif key.sort_key not in runs or run.is_final:
+                runs[key.sort_key] = run
+        return _Found(runs, alone, unreadable)
+
+    def _planned(self, minutes: Sequence[Minute], *, consistent: bool) -> Read[Minute, Plan]:
+        known = {each: plan for each in minutes if (plan := self._plans.get(each)) is not None}
+        unknown = [each for each in minutes if each not in known]
+        read = self._chunks.get_plans(unknown, consistent=consistent)
+        if len(self._plans) > _MOST_PLANS:
+            self._plans.clear()
+        self._plans.update(read.rows)
+        return Read({**known, **read.rows}, read.unreadable)
+
+
+def _page(
+    scope: tuple[str, str],
+    by_key: Mapping[str, Run],
+    unreadable: Mapping[str, str],
+    limit: int,
+    stop: str | None,
+    next_cursor: str | None,
+) -> Page[Run]:
+    """At most `limit` of the runs, up to the position `stop`, behind which nothing is known yet."""
+    ordered = sorted(key for key in by_key if stop is None or key <= stop)
+    if len(ordered) > limit:
+        stop = ordered[limit - 1]
+    if stop is not None:
+        next_cursor = encode_cursor(runs_of(*scope), stop)
+    items = tuple(by_key[key] for key in ordered[:limit])
+    shown = {key: reason for key, reason in unreadable.items() if stop is None or key <= stop}
+    return Page(items, next_cursor, shown)
+
+
+def _fire_at_of(position: str) -> datetime:
+    try:
+        return RunKey.fire_at_of(position)
+    except (ValueError, OverflowError, OSError):
+        raise InvalidFieldError("cursor", REFUSED) from None
+
+
+def chunk_by(chunks: ChunkStore, look: Look) -> Chunk | None:
+    """The chunk that has the occurrence, by two strong reads; None where none has it, or yet."""
+    key = look.key_by(chunks.get_plan(look.segment, look.minute))
+    chunk = None if key is None else chunks.get(key)
+    return chunk if chunk is not None and look.ref in chunk.refs else None
+
+
+def _in_chunk(chunk: Chunk, look: Look, key: RunKey) -> Run | None:
+    """The run as its chunk has it; None where it goes on by itself."""
+    message = Message(key, look.generation_id, look.segment, chunk.key.lane, chunk.key.due_at)
+    if chunk.ends is None:
+        return run_under(chunk, message)
+    end = chunk.ends[look.ref]
+    return success_of(chunk, message, end) if end.outcome is Outcome.OK else None

@@ -1,0 +1,122 @@
+"""Runs that only chunks tell of, as the API answers them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from carillon.domain.chunks.chunk import Chunk, Ended, Outcome, finished, ref_of
+from carillon.domain.chunks.message import ChunkKey
+from carillon.domain.chunks.placing import Plan
+from carillon.domain.job import Job, Lane
+from carillon.domain.run import RunKey, RunKind
+from carillon.domain.wheel.entry import minute_of
+from tests.unit.api.conftest import BODY, NOW, World
+from tests.unit.api.gateway import OWNER, Client
+
+DUE_AT = NOW.replace(hour=15, minute=0, second=0, microsecond=0)
+AFTER = timedelta(milliseconds=300)
+SINCE = {"from": (DUE_AT - timedelta(minutes=30)).isoformat()}
+RETRY = {"max_attempts": 3}
+
+
+class Packed:
+    """One plain job of the client, due each hour, whose runs go in chunks of their own."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        settings = replace(world.settings, packed_history=True)
+        self.client = Client(world.api(settings=settings))
+        made = self.client.post("/jobs", BODY | {"schedule": "0 * * * *", "retry": RETRY})
+        assert made.status == 201, made.text
+        self.path = f"/jobs/{made.json['job_id']}"
+        job = world.jobs.get(OWNER, made.json["job_id"])
+        assert isinstance(job, Job)
+        assert job.is_plain
+        self.job = job
+        self.key = RunKey(OWNER, job.job_id, RunKind.SCHEDULED, DUE_AT)
+        world.clock.set(DUE_AT + AFTER)
+
+    def claimed(self) -> Chunk:
+        job, world, lifetime = self.job, self.world, timedelta(days=30)
+        key = ChunkKey(job.segment, minute_of(DUE_AT), 0, Lane.NORMAL, 0)
+        ref = ref_of(job.job_id, job.generation.generation_id)
+        plan = Plan(job.segment, key.minute, "salt", DUE_AT + lifetime, {(0, Lane.NORMAL): 1})
+        assert world.chunks.put_plan(plan)
+        lease_until = DUE_AT + timedelta(minutes=1)
+        chunk = Chunk(key, "claim", DUE_AT, lease_until, DUE_AT + lifetime, (ref,))
+        assert world.chunks.claim(chunk)
+        return chunk
+
+    def succeeded(self) -> None:
+        chunk = self.claimed()
+        end = Ended(Outcome.OK, DUE_AT, DUE_AT + AFTER, "12 rows")
+        assert self.world.chunks.finish(finished(chunk, {chunk.refs[0]: end}))
+
+    @property
+    def run_path(self) -> str:
+        return f"{self.path}/runs/{self.key.run_id}"
+
+
+@pytest.fixture
+def packed(world: World) -> Packed:
+    return Packed(world)
+
+
+def shown(run: Mapping[str, object]) -> tuple[object, ...]:
+    return run["run_id"], run["status"], run["result"]
+
+
+def test_lists_pages_and_summaries_show_a_success(packed: Packed) -> None:
+    packed.succeeded()
+    success = packed.key.run_id, "succeeded", "12 rows"
+    assert packed.world.runs.list(OWNER, packed.job.job_id, 10).items == ()
+    assert shown(packed.client.get(packed.run_path).json) == success
+    assert shown(packed.client.get(f"/runs/{packed.key.run_id}").json) == success
+    (listed,) = packed.client.get(f"{packed.path}/runs").json["items"]
+    assert shown(listed) == success
+    summaries = packed.client.get("/jobs", view="summary", include="last_run")
+    (summary,) = summaries.json["items"]
+    assert summary["last_run"]["run_id"] == packed.key.run_id
+
+
+def test_a_success_is_not_missed(packed: Packed) -> None:
+    packed.succeeded()
+    packed.world.clock.set(DUE_AT + timedelta(minutes=30))
+    assert packed.client.get(f"{packed.path}/missed", **SINCE).json["items"] == []
+
+
+def test_one_whose_chunk_says_nothing_is_missed(packed: Packed) -> None:
+    packed.world.clock.set(DUE_AT + timedelta(minutes=30))
+    (missed,) = packed.client.get(f"{packed.path}/missed", **SINCE).json["items"]
+    assert missed["run_id"] is None
+
+
+@pytest.mark.parametrize("seconds", [0, 5])
+def test_a_run_in_a_claimed_chunk_is_not_cancelled(packed: Packed, seconds: int) -> None:
+    """Its chunk would record its success all the same. It has a row of its own before two seconds
+    have passed, or has ended."""
+    packed.claimed()
+    packed.world.clock.advance(seconds)
+    answer = packed.client.post(f"{packed.run_path}/cancel")
+    assert answer.status == 409
+    assert "again" in answer.json["detail"]
+    assert answer.headers["retry-after"] == "2"
+    assert packed.world.runs.list(OWNER, packed.job.job_id, 10).items == ()
+
+
+def test_a_success_is_neither_cancelled_nor_redriven(packed: Packed) -> None:
+    packed.succeeded()
+    assert packed.client.post(f"{packed.run_path}/cancel").status == 409
+    answer = packed.client.post(f"/dead-letters/{packed.key.run_id}/redrive")
+    assert answer.status == 409, answer.text
+    assert "succeeded" in answer.json["detail"]
+
+
+def test_another_owner_sees_nothing_of_it(packed: Packed) -> None:
+    packed.succeeded()
+    settings = replace(packed.world.settings, packed_history=True)
+    stranger = Client(packed.world.api(settings=settings), owner="stranger")
+    assert stranger.get(packed.run_path).status == 404
+    assert stranger.get(f"/runs/{packed.key.run_id}").status == 404

@@ -1,0 +1,361 @@
+"""History of runs that have no row but only their chunk."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from carillon.domain.chunks.placing import Plan
+from carillon.domain.job import Lane
+from carillon.domain.message import Message
+from carillon.domain.run import Run, RunStatus
+from carillon.domain.wheel.entry import minute_of
+from carillon.errors import InvalidFieldError, UnreadableRowError
+from carillon.executor.batch import Handled
+from carillon.executor.router import Router
+from carillon.executor.targets import Failure, Success
+from carillon.services.history import History
+from carillon.services.indexer import Indexer
+from carillon.stores.chunks import Minute, Read
+from carillon.stores.cursors import encode_cursor, pages, runs_of
+from carillon.stores.pages import Page
+from carillon.stores.recording import ChangeEvents, GenerationRecords, RecordedJobs
+from tests.support.world import LIFETIME
+from tests.unit.executor import chunk_kit
+from tests.unit.executor.chunk_kit import BUSY, DUE_AT
+
+HOUR = timedelta(hours=1)
+S = RunStatus.SUCCEEDED
+
+
+class World(chunk_kit.World):
+    """With packed history, and jobs as deployments write them; each minute has a plan by which all
+    jobs go in one chunk."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__(*names)
+        jobs = RecordedJobs(
+            self.jobs,
+            self.changes,
+            ChangeEvents(self.events),
+            GenerationRecords(self.chunks, LIFETIME),
+        )
+        self.indexer = Indexer(jobs, self.wheel, self.queue, self.clock, self.calendars)
+        ports = replace(self.executor_ports, jobs=jobs, indexer=self.indexer, packed_history=True)
+        self.executor_ports = ports
+        self.executor = Router(ports)
+
+    def pack(self, *names: str, at: datetime = DUE_AT) -> None:
+        """Run the jobs in a chunk that is due then, as their rows are now."""
+        self.clock.set(max(at, self.clock.now()))
+        chosen = names or tuple(self.by_name)
+        order = self.order(*chosen)
+        plan = Plan(0, minute_of(at), "salt", at + LIFETIME, {(0, Lane.NORMAL): 1})
+        self.chunks.put_plan(plan)
+        order = replace(order, key=replace(order.key, minute=minute_of(at), second=0))
+        self.handle_chunk(order)
+
+    def hours(self, count: int, *names: str) -> None:
+        for number in range(count):
+            self.pack(*names, at=DUE_AT + number * HOUR)
+
+    @property
+    def past(self) -> History:
+        return self.executor_ports.history
+
+    def shown(self, name: str, limit: int = 100, **how: Any) -> list[tuple[int, RunStatus]]:
+        """The hours after noon and statuses of the job's runs, newest first, all pages together."""
+        job = self.by_name[name]
+
+        def read(cursor: str | None) -> Page[Run]:
+            return self.past.page(job.owner, job.job_id, limit, cursor, **how)
+
+        found = [run for page in pages(read) for run in page.whole]
+        return [(run.key.fire_at.hour - 12, run.status) for run in found]
+
+
+@pytest.fixture
+def world() -> World:
+    return World("a", "b")
+
+
+class TestPages:
+    def test_a_success_has_no_row_and_is_shown_as_if_it_had(self, world: World) -> None:
+        world.pack()
+        assert world.row("a") is None
+        job = world.by_name["a"]
+        (run,) = world.past.page(job.owner, job.job_id, 10).items
+        assert (run.key, run.status, run.result) == (world.alone("a").key, S, "done")
+        assert world.past.get(run.key) == run
+        assert world.past.latest(job.owner, job.job_id) == (run,)
+
+    @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
+    def test_rows_and_chunks_come_in_one_order(self, world: World, limit: int) -> None:
+        world.answer(a=lambda call: BUSY if call.fire_at.hour % 3 == 0 else Success("done"))
+        world.hours(8)
+        assert world.shown("a", limit) == [
+            (hour, RunStatus.RETRYING if hour % 3 == 0 else S) for hour in range(9, 1, -1)
+        ]
+        assert world.shown("b", limit) == [(hour, S) for hour in range(9, 1, -1)]
+
+    @pytest.mark.parametrize("limit", [1, 3, 100])
+    def test_a_span_is_inclusive(self, world: World, limit: int) -> None:
+        world.hours(8)
+        span = {"from_at": DUE_AT + HOUR, "until_at": DUE_AT + 3 * HOUR}
+        assert [hour for hour, _ in world.shown("a", limit, **span)] == [5, 4, 3]
+
+    def test_what_has_neither_row_nor_chunk_is_not_shown(self, world: World) -> None:
+        """As in an outage."""
+        world.pack()
+        world.pack(at=DUE_AT + 5 * HOUR)
+        assert [hour for hour, _ in world.shown("a")] == [7, 2]
+
+    def test_a_long_outage_ends_a_page_and_no_list(self) -> None:
+        world = World()
+        world.make("a", "* * * * *")
+        world.pack()
+        world.clock.set(DUE_AT + 20 * HOUR)
+        job = world.by_name["a"]
+        first = world.past.page(job.owner, job.job_id, 5)
+        assert first.items == ()
+        assert first.next_cursor is not None
+        assert world.shown("a", 5) == [(2, S)]
+        assert len(world.past.latest(job.owner, job.job_id)) == 1
+
+    def test_what_is_under_way_is_shown_as_running(self, world: World) -> None:
+        world.chunks.put_plan(
+            Plan(0, minute_of(DUE_AT), "salt", DUE_AT + LIFETIME, {(0, Lane.NORMAL): 1})
+        )
+        world.crash_after_claim(world.order())
+        assert world.shown("a") == [(2, RunStatus.RUNNING)]
+
+    def test_a_claim_that_is_to_be_withdrawn_hides_no_success(self, world: World) -> None:
+        world.pack()
+        row = world.past.get(world.alone("a").key)
+        assert row is not None
+        claim = replace(row, status=RunStatus.RUNNING, claim_id="another", finished_at=None)
+        assert world.runs.claim(claim, None)
+        assert world.shown("a") == [(2, S)]
+        assert world.past.get(row.key) == row
+
+    def test_a_row_that_was_put_between_the_two_reads_is_shown(self, world: World) -> None:
+        world.answer(a=BUSY)
+        listed = world.runs.list
+        job = world.by_name["a"]
+        before = listed(job.owner, job.job_id, 10)
+        world.pack()
+        world.runs.list = lambda *a, **k: before  # type: ignore[method-assign]
+        assert world.shown("a") == [(2, RunStatus.RETRYING)]
+
+    def test_a_chunk_that_has_expired_is_looked_for_no_more(self, world: World) -> None:
+        world.pack()
+        world.clock.set(DUE_AT + LIFETIME + HOUR)
+        asked: list[Minute] = []
+
+        def get_plans(minutes: Sequence[Minute], *, consistent: bool) -> Read[Minute, Plan]:
+            asked.extend(minutes)
+            return Read({}, {})
+
+        world.chunks.get_plans = get_plans  # type: ignore[method-assign]
+        job = world.by_name["a"]
+        world.past.page(job.owner, job.job_id, 1_000)
+        assert asked
+        assert minute_of(DUE_AT) not in [minute for _, minute in asked]
+
+    def test_a_job_that_is_not_plain_costs_no_look(self, world: World) -> None:
+        world.make("not plain", overlap="skip")
+        job = world.by_name["not plain"]
+        with world.failing(world.chunks, "get_plans"), world.failing(world.chunks, "get_all"):
+            assert world.past.page(job.owner, job.job_id, 10).items == ()
+
+    def test_what_cannot_be_read_is_named_and_hides_no_other(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.hours(3)
+        get_all = world.chunks.get_all
+
+        def spoilt(keys: object, *, consistent: bool) -> object:
+            read = get_all(keys, consistent=consistent)  # type: ignore[arg-type]
+            bad = next(key for key in read.rows if key.minute == minute_of(DUE_AT + HOUR))
+            return Read({k: v for k, v in read.rows.items() if k != bad}, {bad: "spoilt"})
+
+        monkeypatch.setattr(world.chunks, "get_all", spoilt)
+        job = world.by_name["a"]
+        page = world.past.page(job.owner, job.job_id, 10)
+        assert [run.key.fire_at.hour - 12 for run in page.items] == [4, 2]
+        assert list(page.unreadable.values()) == ["spoilt"]
+
+    @pytest.mark.parametrize("position", ["x", "99999999999999999999#", "~"])
+    def test_a_forged_cursor_is_refused(self, world: World, position: str) -> None:
+        job = world.by_name["a"]
+        forged = encode_cursor(runs_of(job.owner, job.job_id), position)
+        with pytest.raises(InvalidFieldError, match="cursor"):
+            world.past.page(job.owner, job.job_id, 10, forged)
+
+
+class TestGenerations:
+    """What a job was is known after it has become another."""
+
+    @pytest.mark.parametrize("times", [1, 7])
+    def test_a_change_of_schedule_hides_nothing(self, world: World, times: int) -> None:
+        world.hours(2)
+        for number in range(times):
+            world.clock.advance(600)
+            world.by_name["a"] = world.new_generation(world.by_name["a"], f"{number + 1} * * * *")
+        assert world.shown("a") == [(3, S), (2, S)]
+        key = world.alone("b").key
+        run = world.past.get(replace(key, job_id=world.by_name["a"].job_id))
+        assert run is not None
+        assert run.status is S
+
+    def test_a_pause_and_a_deletion_hide_nothing(self, world: World) -> None:
+        world.hours(2)
+        job = world.by_name["a"]
+        jobs = world.executor_ports.jobs
+        paused = job.paused(world.clock.now())
+        assert jobs.replace(paused, job.revision)
+        assert world.shown("a") == [(3, S), (2, S)]
+        now = world.clock.now()
+        assert jobs.replace(paused.deleted(now, now + LIFETIME), paused.revision)
+        assert world.shown("a") == [(3, S), (2, S)]
+
+    def test_nor_does_a_change_of_a_paused_job(self, world: World) -> None:
+        """It keeps its generation, and its segment or schedule becomes another."""
+        world.hours(2)
+        job, jobs = world.by_name["a"], world.executor_ports.jobs
+        paused = job.paused(world.clock.now())
+        assert jobs.replace(paused, job.revision)
+        moved = replace(paused, segment=3, revision=paused.revision + 1)
+        assert jobs.replace(moved, paused.revision)
+        assert world.shown("a") == [(3, S), (2, S)]
+
+    def test_what_runs_until_the_commit_is_shown(self, world: World) -> None:
+        """The change begins before the occurrence, and its commit comes after it."""
+        job = world.by_name["a"]
+        world.clock.set(DUE_AT - timedelta(minutes=3))
+        begun = world.clock.now()
+        world.pack()
+        changed = job.in_new_generation(
+            replace(job.generation, generation_id=world.entropy.new_id(begun), from_at=begun), begun
+        )
+        changed = replace(changed, schedule=world.new_job("other", "30 * * * *").schedule)
+        assert world.indexer.index_job(changed, job.revision)
+        world.by_name["a"] = changed
+        assert world.shown("a") == [(2, S)]
+
+    def test_a_commit_that_was_lost_leaves_no_doubles(self, world: World) -> None:
+        world.hours(2)
+        job = world.by_name["a"]
+        with world.dying(world.jobs, "replace"):
+            world.new_generation(job, "30 * * * *")
+        world.pack(at=DUE_AT + 2 * HOUR)
+        assert world.shown("a") == [(4, S), (3, S), (2, S)]
+
+    def test_a_change_between_two_reads_hides_nothing(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The row is read before the records: it has what no record says yet."""
+        world.hours(2)
+        job, get_records = world.by_name["a"], world.chunks.get_records
+
+        def and_change(owner: str, job_id: str, *, consistent: bool) -> object:
+            read = get_records(owner, job_id, consistent=consistent)
+            monkeypatch.undo()
+            world.new_generation(job, "30 * * * *")
+            return read
+
+        monkeypatch.setattr(world.chunks, "get_records", and_change)
+        assert world.shown("a") == [(3, S), (2, S)]
+
+    def test_a_record_that_cannot_be_read_is_named(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.pack()
+        bad: Read[int, object] = Read({}, {3: "spoilt"})
+        monkeypatch.setattr(world.chunks, "get_records", lambda *a, **k: bad)
+        job = world.by_name["a"]
+        page = world.past.page(job.owner, job.job_id, 10)
+        assert [run.status for run in page.items] == [S]
+        assert list(page.unreadable.values()) == ["spoilt"]
+        with pytest.raises(UnreadableRowError):
+            world.past.get(replace(world.alone("a").key, fire_at=DUE_AT - HOUR))
+
+
+class TestSecondMessages:
+    """No row stops a second message of what has succeeded in a chunk."""
+
+    @pytest.fixture(params=["own", "old"])
+    def again(self, request: pytest.FixtureRequest, world: World) -> Callable[[], Message]:
+        def message() -> Message:
+            alone = world.alone("a")
+            if request.param == "old":
+                world.by_name["a"] = world.new_generation(world.by_name["a"], "0 * * * *")
+            world.clock.advance(61)
+            return alone
+
+        return message
+
+    def test_a_late_one_is_dropped(self, world: World, again: Callable[[], Message]) -> None:
+        world.pack()
+        assert world.handle(again()).handled is Handled.DROPPED
+        assert world.row("a") is None
+        assert world.called() == [("a", 1), ("b", 1)]
+
+    def test_so_it_is_where_it_would_be_skipped(self, world: World) -> None:
+        """A row that says so would hide the success."""
+        world.pack()
+        alone, job = world.alone("a"), world.by_name["a"]
+        assert world.executor_ports.jobs.replace(job.paused(world.clock.now()), job.revision)
+        world.clock.advance(61)
+        assert world.handle(alone).handled is Handled.DROPPED
+        assert world.row("a") is None
+
+    def test_one_waits_for_the_chunk_that_has_it(self, world: World) -> None:
+        world.chunks.put_plan(
+            Plan(0, minute_of(DUE_AT), "salt", DUE_AT + LIFETIME, {(0, Lane.NORMAL): 1})
+        )
+        order = world.order()
+        world.crash_after_claim(order)
+        world.clock.advance(61)
+        assert world.handle(world.alone("a")).handled is Handled.DEFERRED
+
+    def test_what_failed_in_its_chunk_goes_on(self, world: World) -> None:
+        """By its row, as ever."""
+        world.answer(a=Failure(BUSY.error))
+        world.pack()
+        world.clock.advance(61)
+        assert world.handle(world.alone("a")).handled is Handled.REPEATED
+
+    def test_a_late_one_that_is_in_no_chunk_runs(self, world: World) -> None:
+        world.pack("b")
+        world.clock.advance(61)
+        assert world.handle(world.alone("a")).handled is Handled.RAN
+
+    def test_one_in_time_costs_no_read(self, world: World) -> None:
+        names = ("get_plan", "get", "get_records")
+        kept = [world.failing(world.chunks, name) for name in names]
+        for each in kept:
+            each.__enter__()
+        assert world.handle(world.alone("a")).handled is Handled.RAN
+        for each in kept:
+            each.__exit__(None, None, None)
+
+    def test_a_chunk_that_cannot_be_read_is_not_run_again(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its runs go alone after a day; then each waits for it, too, and is a dead letter after
+        another day, which says why."""
+        world.pack()
+        monkeypatch.setattr(world.chunks, "get", _unreadable)
+        world.handle_chunk(world.order())
+        world.clock.advance(86_400 + 600)
+        world.execute()
+        sent = [each.order for each in world.queue.kept()]
+        assert [type(each) for each in sent] == [Message, Message]
+        assert world.called() == [("a", 1), ("b", 1)]
+
+
+def _unreadable(*args: object) -> None:
+    raise UnreadableRowError("spoilt")
