@@ -16,25 +16,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from carillon.clock import ManualClock, SystemClock, SystemEntropy
-from carillon.domain.job import Generation, Job, segment_of
+from carillon.domain.job import Job
 from carillon.domain.run import Run, RunStatus
-from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel.entry import minute_of, minute_start
 from carillon.local.deployment import Deployment
 from carillon.local.emulator import Emulator
-from carillon.services.indexer import Indexer
 from carillon.stores.ports import Stores
 from tests.e2e.chaos.tables import opened
 from tests.e2e.chaos.workers import Workers
 from tests.e2e.conftest import LAG_LIMIT_SECONDS, deployed
 from tests.e2e.drills.neighbours import Lags
-from tests.support.jobs import make_job
+from tests.support.standing import standing_jobs
 
 OWNER = "bench"
 SEGMENTS = 4
 MOST_JOBS, MOST_MINUTES = 20_000, 30
-_AGE = timedelta(hours=2)
 _FILED_A_SECOND = 40
 """Less than were filed on a busy machine."""
 _AHEAD_MINUTES = 3
@@ -167,27 +163,9 @@ def load(emulator: Emulator, deployment: Deployment, rate: int, minutes: int) ->
 
 def _filed(stores: Stores, rate: int, minutes: range) -> list[Job]:
     """Jobs due once in each of these minutes, and in no other within the hour."""
-    entropy, now = SystemEntropy(), SystemClock().now().replace(microsecond=0)
-    made_at = now - _AGE
-    indexer = Indexer.of(stores, ManualClock(made_at))  # which files nothing that it takes for old
     due = ",".join(str(minute % 60) for minute in minutes)
-    jobs = []
-    for number in range(rate):
-        name = f"load-{number}"
-        job_id = job_id_of(OWNER, name)
-        job = make_job(
-            f"{number % 60} {due} * * * *",
-            owner=OWNER,
-            job_id=job_id,
-            name=name,
-            segment=segment_of(job_id, SEGMENTS),
-            generation=Generation(entropy.new_id(made_at), now),  # owes nothing from before
-            created_at=made_at,
-            updated_at=made_at,
-        )
-        assert indexer.index_job(job, None)
-        jobs.append(job)
-    return jobs
+    schedules = ((f"load-{number}", f"{number % 60} {due} * * * *") for number in range(rate))
+    return standing_jobs(stores, OWNER, schedules, SEGMENTS)
 
 
 def _runs(stores: Stores, jobs: Sequence[Job], span: Span, due: int) -> list[Run]:

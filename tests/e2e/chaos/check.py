@@ -81,6 +81,13 @@ def _calls_witness(story: Story, run: Run) -> bool:
     return isinstance(target, WebhookTarget)
 
 
+def unfinished(story: Story) -> Iterator[str]:
+    """Chunks that were claimed, and never ended."""
+    for chunk in story.found.chunks:
+        if not chunk.is_final:
+            yield f"chunk {chunk.key.name} was claimed at {chunk.claimed_at}, and never ended"
+
+
 def contradicted(story: Story) -> Iterator[str]:
     """Job rows that are not as the last acknowledgement said."""
     for each in story.acknowledgements:
@@ -140,6 +147,7 @@ RULES: tuple[Callable[[Story], Iterator[str]], ...] = (
     ran_outside,
     started_early,
     unwitnessed,
+    unfinished,
     contradicted,
     disobedient,
 )

@@ -4,7 +4,7 @@ A call whose answer is lost is repeated, the same call under the same idempotenc
 is an answer: only that is an acknowledgement.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -23,6 +23,8 @@ TIMEOUT_SECONDS = 30
 """Longer than the API's function may take: a call that was given up does nothing later."""
 RESTS_SECONDS = 9.0
 """How long a paused job rests: longer than an executor may have read its row before."""
+_ADOPTED = 8
+"""Of the jobs that go in chunks: a job that was resumed goes alone for an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,11 @@ class Customer:
         """Create the fleet."""
         bodies = fleet(url, begins_at, ends_at)
         self._usual = [job_id for body in bodies if (job_id := self._create(body))]
+
+    def adopt(self, job_ids: Sequence[str]) -> None:
+        """Take over jobs that somebody else has made; some of them are paused and run, too."""
+        self.job_ids += job_ids
+        self._usual += job_ids[:_ADOPTED]
 
     def use(self, url: str, ends_at: datetime) -> None:
         """Call this and that until it is over; then resume what rests."""

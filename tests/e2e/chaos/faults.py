@@ -46,7 +46,8 @@ class Faults:
 
 
 class Havoc:
-    """Breaks things, from one thread; `is_up` is cleared while the emulator is down."""
+    """Breaks things, from one thread; `is_up` is cleared while the emulator is down, `crowd`
+    are the ids of the jobs that fire in chunks."""
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Havoc:
         customer: Customer,
         seed: int,
         is_up: Event,
+        crowd: frozenset[str],
     ) -> None:
         self._emulator = emulator
         self._tick = deployment.outputs["TickFunction"]
@@ -67,6 +69,7 @@ class Havoc:
         self._customer = customer
         self._random = Random(f"{seed} havoc")
         self._is_up = is_up
+        self._crowd = crowd
         self.faults = Faults()
 
     def wreak(self, ends_at: datetime) -> None:
@@ -76,6 +79,7 @@ class Havoc:
         actions: list[tuple[Callable[[ThreadPoolExecutor], None], int]] = [
             (self._kill_executor, 4),
             (self._ambush, 9),
+            (self._hunt, 4),
             (self._double_tick, 2),
             (self._kill_ticks, 2),
             (self._kill_api, 2),
@@ -97,6 +101,11 @@ class Havoc:
     def _ambush(self, pool: ThreadPoolExecutor) -> None:
         self.faults.ambushes += 1
         self._witness.arm(self._random.choice(list(Ambush)))
+
+    def _hunt(self, pool: ThreadPoolExecutor) -> None:
+        """The next caller for a job of the crowd: it has the rest of a chunk in hand."""
+        self.faults.ambushes += 1
+        self._witness.arm(Ambush.BEFORE_THE_ANSWER, self._crowd)
 
     def _double_tick(self, pool: ThreadPoolExecutor) -> None:
         """Two or three ticks at once."""

@@ -10,6 +10,7 @@ import pytest
 from carillon.clock import SystemClock
 from carillon.domain.activity.results import Result
 from carillon.domain.activity.summary import Counted
+from carillon.domain.chunks.chunk import Chunk
 from carillon.domain.job import Job
 from carillon.domain.run import Run
 from carillon.local.deployment import Deployment
@@ -19,6 +20,7 @@ from carillon.services.history import History
 from carillon.services.summing import Summing
 from carillon.settings import Settings
 from carillon.stores.dynamo import Stores, open_stores
+from tests.e2e.chaos.crowd import chunks_of
 
 _PAGE = 100
 _SPAN = timedelta(hours=2)
@@ -26,13 +28,14 @@ _SPAN = timedelta(hours=2)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The job rows that there are, tombstones included, all runs of each job id, and the owner's
-    feed with its sums."""
+    """The job rows that there are, tombstones included, all runs of each job id, the chunks that
+    some were in, and the owner's feed with its sums."""
 
     jobs: Mapping[str, Job]
     runs: Mapping[str, list[Run]]
     activity: Sequence[Result] = ()
     summed: Mapping[datetime, Sequence[Counted]] = field(default_factory=dict)
+    chunks: Sequence[Chunk] = ()
 
     @property
     def all_runs(self) -> list[Run]:
@@ -67,7 +70,8 @@ def read(stores: Stores, owner: str, job_ids: Iterable[str]) -> Found:
     fired = sorted(result.key.fire_at for result in shown)
     begins = (begin, fired[len(fired) // 2]) if fired else (begin,)
     summed = {each: summing.of(owner, there, each, now).counted for each in begins}
-    return Found(jobs, runs, shown, summed)
+    fires = ((jobs[job_id], run) for job_id in jobs for run in runs[job_id])
+    return Found(jobs, runs, shown, summed, chunks_of(stores, fires))
 
 
 def _runs(stores: Stores, owner: str, job_id: str) -> list[Run]:

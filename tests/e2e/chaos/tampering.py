@@ -40,6 +40,12 @@ def a_success_was_never_called(story: Story) -> Story:
     return _with_arrivals(story, [each for each in story.arrivals if each.run_id != run_id])
 
 
+def a_chunk_never_ended(story: Story) -> Story:
+    first, *others = story.found.chunks
+    chunks = [replace(first, ends=None), *others]
+    return replace(story, found=replace(story.found, chunks=chunks))
+
+
 def a_created_job_is_gone(story: Story) -> Story:
     first = next(each for each in story.acknowledgements if each.call == "create")
     jobs = {job_id: job for job_id, job in story.found.jobs.items() if job_id != first.job_id}
@@ -106,6 +112,7 @@ TAMPERINGS: tuple[tuple[Callable[[Story], Story], str], ...] = (
     (a_call_follows_a_success, "after its success"),
     (an_attempt_is_made_twice, "was made at"),
     (a_success_was_never_called, "nobody answered"),
+    (a_chunk_never_ended, "and never ended"),
     (a_created_job_is_gone, "there is no such job"),
     (a_paused_job_went_on, "its job rested"),
     (a_run_is_no_occurrence, "is no occurrence"),

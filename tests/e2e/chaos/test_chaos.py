@@ -1,8 +1,8 @@
 """The whole stack under SIGKILLs, doubled ticks and restarts: nothing lost, no success doubled.
 
 It has an emulator of its own, whose state outlives a clean stop. `CHAOS_SEED` chooses the seed,
-which is printed, and `CHAOS_SECONDS` how long the faults last; alone:
-`.venv/bin/python -m pytest tests/e2e/chaos -s`.
+which is printed. The faults begin at once, and go on for `CHAOS_SECONDS` (at least 60) after the
+first chunk is due; alone: `.venv/bin/python -m pytest tests/e2e/chaos -s`.
 """
 
 import os
@@ -19,11 +19,14 @@ import pytest
 
 from carillon.audit.auditing import Audit
 from carillon.clock import SystemClock
+from carillon.domain.chunks.chunk import Outcome
 from carillon.domain.run import RunKind
+from carillon.domain.wheel.entry import minute_of, minute_start
 from carillon.local.deployment import Deployment
 from carillon.local.emulator import Emulator, port_of_state
 from carillon.services.history import History
 from tests.e2e.chaos.check import called_after_success, lost, violations
+from tests.e2e.chaos.crowd import crowd
 from tests.e2e.chaos.customer import Customer
 from tests.e2e.chaos.evidence import Story
 from tests.e2e.chaos.faults import Havoc, down_seconds
@@ -39,15 +42,20 @@ pytestmark = [
 ]
 
 SEED = int(os.environ.get("CHAOS_SEED", "5"))
-CHAOS_SECONDS = int(os.environ.get("CHAOS_SECONDS", "60"))
+CHAOS_SECONDS = max(60, int(os.environ.get("CHAOS_SECONDS", "60")))
 QUIET_SECONDS = 300
 """Longest time until nothing is under way; on an idle machine a visibility timeout or two do."""
 EXECUTOR_TIMEOUT_SECONDS = 6
 """Visibility timeouts are six times as long; attempts may take the rest above five: 1 s."""
 FEWEST_KILLS = 8
+FILING = timedelta(seconds=10)
+NOT_ANNOUNCED_MINUTES = 2
+"""Ticks announce the next minute, too."""
 PORTS = range(4766, 4866)
 SEGMENTS = 8
 OPTIONS: dict[str, object] = {
+    "chunks": True,
+    "look_ahead_minutes": 1,
     "executor_timeout_seconds": EXECUTOR_TIMEOUT_SECONDS,
     "segments": SEGMENTS,
     # While the emulator is away, or processors are few, all attempts last: an owner's jobs would
@@ -92,9 +100,19 @@ def chaos(stage: Stage) -> Chaos:
     with person(stage.deployment, "carol") as carol, Witness(SEED, workers) as witness:
         owner = owner_of(carol)
         customer = Customer(carol.http, owner, SEED, is_up)
-        havoc = Havoc(stage.emulator, stage.deployment, workers, witness, customer, SEED, is_up)
-        ends_at = datetime.now(UTC) + timedelta(seconds=CHAOS_SECONDS)
+        begin = minute_of(datetime.now(UTC) + FILING) + NOT_ANNOUNCED_MINUTES
+        ends_at = minute_start(begin) + timedelta(seconds=CHAOS_SECONDS)
+        due = range(begin, minute_of(ends_at))
+        with opened(stage.deployment) as stores:
+            jobs = crowd(stores, owner, witness.url, due, SEGMENTS)
+        assert datetime.now(UTC) < minute_start(begin - NOT_ANNOUNCED_MINUTES + 1)
+        ids = [job.job_id for job in jobs]
         customer.found(witness.url, datetime.now(UTC), ends_at)
+        customer.adopt(ids)
+        havoc = Havoc(
+            *(stage.emulator, stage.deployment, workers, witness, customer, SEED, is_up),
+            crowd=frozenset(ids),
+        )
         with background(lambda: customer.use(witness.url, ends_at)):
             havoc.wreak(ends_at)
         began = monotonic()
@@ -174,6 +192,9 @@ def test_nothing_is_lost_and_no_success_is_doubled(
     assert chaos.havoc.faults.ticks_doubled
     retried = [run for run in story.found.all_runs if run.attempts]
     assert any(each.error.kind == "executor_died" for run in retried for each in run.attempts)
+    ends = chunk_ends(story)
+    assert ends[Outcome.OK]
+    assert ends[Outcome.DIED]
 
 
 def test_the_audit_of_the_tables_finds_nothing(chaos: Chaos, stage: Stage) -> None:
@@ -190,6 +211,13 @@ def test_the_audit_of_the_tables_finds_nothing(chaos: Chaos, stage: Stage) -> No
 def test_the_checks_would_see(chaos: Chaos, tamper: Callable[[Story], Story], words: str) -> None:
     assert any(words in each for each in violations(tamper(chaos.story)))
     assert not any(words in each for each in violations(chaos.story))
+
+
+def chunk_ends(story: Story) -> Counter[str]:
+    """How many occurrences ended in which way, as far as their chunks know."""
+    return Counter(
+        end.outcome.value for chunk in story.found.chunks for end in (chunk.ends or {}).values()
+    )
 
 
 def tell(chaos: Chaos) -> None:
@@ -214,6 +242,7 @@ def tell(chaos: Chaos) -> None:
         f"ticks doubled: {faults.ticks_doubled} times, {faults.ticks_invoked} invocations",
         f"API calls acknowledged: {dict(calls)}, {repeated} of them after lost answers",
         f"jobs: {len(story.found.jobs)}, runs: {len(runs)} {dict(ended)} {dict(reasons)}",
+        f"chunks: {len(story.found.chunks)}, with runs {dict(chunk_ends(story))}",
         f"failed attempts that were retried: {len(dead)}, executors died on {died} of them; "
         f"webhook calls: {len(story.arrivals)}",
         f"lag: half within {half:.2f} s, 99 % within {late:.1f} s, longest {lags[-1]:.1f} s",

@@ -50,7 +50,8 @@ class Witness:
         self._seed = seed
         self._workers = workers
         self._lock = Lock()
-        self._ambushes: list[Ambush] = []
+        self._ambush: Ambush | None = None
+        self._prey: frozenset[str] = frozenset()
         self._arrivals: list[Arrival] = []
         self._server = _Server(("127.0.0.1", 0), self)
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
@@ -74,14 +75,14 @@ class Witness:
         self._thread.join()
         self._server.server_close()
 
-    def arm(self, ambush: Ambush) -> None:
-        """Have the next caller killed."""
+    def arm(self, ambush: Ambush, prey: frozenset[str] = frozenset()) -> None:
+        """Have the next caller killed, or the next for one of these job ids."""
         with self._lock:
-            self._ambushes = [ambush]
+            self._ambush, self._prey = ambush, prey
 
     def disarm(self) -> None:
         with self._lock:
-            self._ambushes = []
+            self._ambush = None
 
     def take(
         self, run_id: str, attempt: int, fire_at: datetime, port: int
@@ -94,7 +95,7 @@ class Witness:
             number = len(self._arrivals)
             arrival = Arrival(number, run_id, attempt, fire_at, came_at, status)
             self._arrivals.append(arrival)
-            ambush = self._ambushes.pop() if self._ambushes else None
+            ambush = self._sprung(run_id.partition("_")[0])
         # Found while it waits: it closes the connection as soon as it has the answer.
         caller = None if ambush is None else self._workers.at_port(port)
         if caller is not None and ambush is Ambush.BEFORE_THE_ANSWER:
@@ -103,6 +104,12 @@ class Witness:
             caller = None
         sleep(pause_seconds)
         return arrival, caller
+
+    def _sprung(self, job_id: str) -> Ambush | None:
+        if self._prey and job_id not in self._prey:
+            return None
+        ambush, self._ambush = self._ambush, None
+        return ambush
 
     def answered(self, arrival: Arrival, dies: Worker | None) -> None:
         """The answer has been written; the caller dies if it was to."""
