@@ -1,7 +1,7 @@
 """The port of chunks, their plans, and the records of generations by which they are found."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from carillon.domain.chunks.chunk import Chunk
@@ -20,8 +20,8 @@ class Read(Generic[Key, Row]):
     """The rows that there are, by key; `unreadable` has the reasons of those that cannot be
     read."""
 
-    rows: Mapping[Key, Row]
-    unreadable: Mapping[Key, str]
+    rows: Mapping[Key, Row] = field(hash=False)
+    unreadable: Mapping[Key, str] = field(hash=False)
 
 
 class ChunkStore(Protocol):

@@ -29,6 +29,7 @@ QUICK = {
 
 _INVARIANTS = {
     *("I1", "I2", "I3", "I4", "pause", "delete", "overlap", "skip", "runaway", "attempts", "late"),
+    "history",
     *("lane", "change", "watch", "rate", "gone", "share", "permits", "renamed", "paused", "stop"),
     *("after", "completion", "feed", "notice", "result", "handed over", "owner"),
 }

@@ -34,7 +34,7 @@ from carillon.stores.ports import (
 
 PORTS = (
     *("jobs", "calendars", "wheel", "runs", "admission_rows", "operations", "idempotency_records"),
-    *("notifications", "windows", "chunks"),
+    *("notifications", "windows", "quotas", "uses", "chunks"),
     *("events", "queue", "targets"),
 )
 FUNCTION_SECONDS = 20
@@ -176,11 +176,13 @@ def fill(port: str, store: Any, content: Content) -> None:
     elif port == "events":
         store.emitted += content
     elif port == "chunks":
-        chunks, plans = content or ((), ())
+        chunks, plans, records = content or ((), (), ())
         store.chunks.update((key, chunk_of(key, literal_eval(item))) for key, item in chunks)
         for (segment, minute), item in plans:
             plan = plan_of(segment, minute, literal_eval(item))
             store._plans[segment, minute] = plan
+        for record in records:
+            store.put_record(record)
     else:
         store._rows.update(content)
 
@@ -201,7 +203,9 @@ def held(port: str, store: Any) -> Content:
     if port == "chunks":
         chunks = [(key, repr(chunk_item_of(store.chunks[key]))) for key in sorted(store.chunks)]
         plans = [(key, repr(plan_item_of(store._plans[key]))) for key in sorted(store._plans)]
-        return tuple(chunks), tuple(plans)
+        rows = store._records
+        records = (rows[key][revision] for key in sorted(rows) for revision in sorted(rows[key]))
+        return tuple(chunks), tuple(plans), tuple(records)
     return tuple((key, store._rows[key]) for key in sorted(store._rows))
 
 
