@@ -78,6 +78,7 @@ def test_an_empty_page_has_its_cursor(world: World) -> None:
     client = Client(world.api())
     for _ in range(3):
         client.post("/jobs", BODY)
+    world.jobs.is_empty = False
     first = client.get("/jobs", limit="2").json
     second = client.get("/jobs", limit="2", cursor=first["next_cursor"]).json
     world.jobs.is_empty = False
