@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence, Set
 from datetime import datetime, timedelta
 
 from carillon.audit.evidence import JobVersion, Violation
-from carillon.domain.job import JobState
+from carillon.domain.job import Job, JobState
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import OnComplete
 from carillon.domain.run import Run, RunKind, RunStatus
@@ -127,14 +127,14 @@ def _paused_early(
     ends: list[tuple[datetime, bool]],
     limit: int,
 ) -> Iterator[Violation]:
-    # A job that was paused under another name says why, too.
-    inherited = versions[0].job.note if versions[0].job.renamed_from else ""
     for before, version in zip([None, *versions], versions, strict=False):
         job = version.job
-        if job.state is not JobState.PAUSED or job.note in ("", inherited):
+        if job.state is not JobState.PAUSED or not job.note:
             continue
         if before is not None and before.job.paused_at == job.paused_at:
             continue  # it was changed, or moved, in its pause
+        if (before is None or before.job.is_tombstone) and _was_paused(known, job):
+            continue
         from_at, paused_at = job.generation.from_at, version.at
         count = sum(1 for at, success in ends if not success and from_at < at <= paused_at)
         if count < limit:
@@ -147,6 +147,17 @@ def _paused_early(
         if has_success and known.is_calm(calm_from, paused_at):
             text = f"it was paused at {paused_at}, {job.note!r}, though one had succeeded"
             yield Violation("failures", job_id, text)
+
+
+def _was_paused(known: Known, job: Job) -> bool:
+    """True if it was paused so under another name, or by another owner: it says why, too."""
+    others = known.evidence.versions.get(job.renamed_from, ())
+    return any(
+        other.job.renamed_to == job.job_id
+        and other.job.paused_at is not None
+        and other.job.note == job.note
+        for other in others
+    )
 
 
 def operations(known: Known) -> Iterator[Violation]:

@@ -4,9 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from carillon.domain.job import Generation
+from carillon.audit.evidence import JobVersion
+from carillon.domain.changes.handing_over import begun, ended, settled
+from carillon.domain.job import Generation, Job
+from carillon.domain.operation import Operation, OperationKind
 from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
-from tests.simulation.judging.checker_book import GENERATION_ID, Book, after, found, key_of, only
+from tests.simulation.judging.checker_book import (
+    GENERATION_ID,
+    OWNER,
+    Book,
+    after,
+    found,
+    key_of,
+    only,
+)
 
 CLIENT = Author(AuthorKind.PERSON, "owner", "", Via.API)
 NEXT_ID = GENERATION_ID[:-1] + "2"
@@ -77,3 +88,41 @@ def test_a_change_of_a_paused_job_is_no_other_pause() -> None:
     book.died(replace(key_of(10), redrive=1), 24)
     book.becomes(25, replace(row, revision=row.revision + 1))
     assert "failures" not in dict(found(book.evidence(35)))
+
+
+def handed_over(job: Job, to: str, second: int, place: Job | None = None) -> tuple[Job, Job]:
+    """The tombstone of a job that is handed over to an owner, and the job that begins there."""
+    operation = Operation(
+        owner=job.owner,
+        operation_id="01kbd0000000000000000000p1",
+        kind=OperationKind.HAND_OVER,
+        created_at=after(second),
+        updated_at=after(second),
+        expires_at=after(9999),
+        per_minute=60,
+        to=to,
+    )
+    generation = Generation(f"{GENERATION_ID[:-2]}{second}", after(second))
+    tombstone = ended(job, operation, generation, after(second), after(9999))
+    taken = begun(tombstone, operation, f"{GENERATION_ID[:-2]}{second + 1}", after(second), place)
+    assert taken is not None
+    return settled(tombstone), taken
+
+
+@pytest.mark.parametrize("note", ["paused since a run failed", "paused since another one did"])
+def test_a_job_that_comes_back_in_its_pause_says_why_it_was_paused(note: str) -> None:
+    """Seed 4711000074 with chunks: its row was taken for a pause, before which nothing had died."""
+    book = Book(name="book", pause_after_failures=1)
+    book.died(key_of(10))
+    book.becomes(11, book.job.paused(after(11), "paused since a run failed"))
+    left, there = handed_over(book.job, "owner-2", 20)
+    book.becomes(20, left)
+    left_there, back = handed_over(there, OWNER, 30, left)
+    book.becomes(30, replace(back, note=note))
+    theirs = [JobVersion(after(20), there), JobVersion(after(30), left_there)]
+    evidence = book.evidence(35)
+    evidence = replace(evidence, versions={**evidence.versions, there.job_id: theirs})
+    if note == "paused since a run failed":
+        assert found(evidence) == []
+    else:
+        only(evidence, "failures", "0 had died by then")
