@@ -50,8 +50,8 @@ class Witness:
         self._seed = seed
         self._workers = workers
         self._lock = Lock()
-        self._ambush: Ambush | None = None
-        self._prey: frozenset[str] = frozenset()
+        self._ambushes: dict[frozenset[str], Ambush] = {}
+        """For any caller, or for one on behalf of these job ids."""
         self._arrivals: list[Arrival] = []
         self._server = _Server(("127.0.0.1", 0), self)
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
@@ -76,13 +76,13 @@ class Witness:
         self._server.server_close()
 
     def arm(self, ambush: Ambush, prey: frozenset[str] = frozenset()) -> None:
-        """Have the next caller killed, or the next for one of these job ids."""
+        """Have the next caller killed; apart from that the next one for these job ids."""
         with self._lock:
-            self._ambush, self._prey = ambush, prey
+            self._ambushes[prey] = ambush
 
     def disarm(self) -> None:
         with self._lock:
-            self._ambush = None
+            self._ambushes.clear()
 
     def take(
         self, run_id: str, attempt: int, fire_at: datetime, port: int
@@ -106,10 +106,8 @@ class Witness:
         return arrival, caller
 
     def _sprung(self, job_id: str) -> Ambush | None:
-        if self._prey and job_id not in self._prey:
-            return None
-        ambush, self._ambush = self._ambush, None
-        return ambush
+        sprung = next((prey for prey in self._ambushes if not prey or job_id in prey), None)
+        return None if sprung is None else self._ambushes.pop(sprung)
 
     def answered(self, arrival: Arrival, dies: Worker | None) -> None:
         """The answer has been written; the caller dies if it was to."""

@@ -56,6 +56,13 @@ def test_it_is_not_resumed_before() -> None:
     assert found(owner.evidence(95)) == []
 
 
+def test_its_owner_may_have_resumed_it_in_a_request_that_stood_still() -> None:
+    book = paused()
+    resume(book, 109.5, 97, CLIENT)
+    book.ran_at(100, 110)
+    assert "paused" not in dict(found(book.evidence(115)))
+
+
 @pytest.mark.parametrize("begins_after", [100, 105])
 def test_it_begins_where_the_pause_ended(begins_after: int) -> None:
     book = paused()
