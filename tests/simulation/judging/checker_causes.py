@@ -87,8 +87,8 @@ def two_at_once(known: Known) -> Iterator[Violation]:
 
 
 def caught_up_on_nothing(known: Known) -> Iterator[Violation]:
-    """Rows of catch-ups of generations that never were, or for occurrences that no outage left
-    out."""
+    """Rows of catch-ups of generations that never were, by all that the job's rows remember, or for
+    occurrences that no outage left out."""
     if not known.evidence.is_complete:
         return
     for job_id, rows in known.rows.items():
@@ -102,7 +102,9 @@ def _caught_up_on_nothing(known: Known, row: Run, first: datetime) -> Iterator[s
     generations, name = known.generations.get(row.key.job_id, ()), row.key.request_id
     indexed = next((each for each in generations if each.generation_id == name), None)
     if indexed is None:
-        yield f"no generation {name} was ever committed"
+        # Of generations older than those that it remembers, a row tells none from another.
+        if not any(each.job.has_counted(name) for each in known.evidence.versions[row.key.job_id]):
+            yield f"no generation {name} was ever committed"
         return
     gaps = [gap for gap in known.evidence.gaps if gap.segment == indexed.job.segment]
     if not indexed.is_computable:

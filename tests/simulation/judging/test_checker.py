@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from carillon.domain.job import Generation
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import AttemptRecord, Resolution, RunError, RunKind, RunStatus
 from carillon.schedules import parse_schedule
@@ -111,6 +112,27 @@ def test_a_catch_up_of_a_generation_that_never_counted_is_one_too_many() -> None
     book.pause(16)
     book.passed_over(20, 40, 3, at=60, generation_id="noise")
     only(book.evidence(55), "I1", "no generation noise was ever committed")
+
+
+def test_a_catch_up_of_a_generation_older_than_all_remembered_ones_is_taken_for_forgotten() -> None:
+    """Seed 1966072146: entries of a creation that had died, after six changes of the job; four are remembered."""
+
+    def story(changes: int) -> Evidence:
+        book = Book()
+        book.ran_at(10)
+        for change in range(changes):
+            at = after(11 + change)
+            generation = Generation(f"01KBD000000000000000001{change:03}", at)
+            book.becomes(11 + change, book.job.in_new_generation(generation, at))
+        book.gap(25, 65)
+        book.ran_at(20)
+        book.passed_over(30, 50, 3, at=70, generation_id=book.job.generation.generation_id)
+        book.passed_over(30, 40, 2, at=70, generation_id=GENERATION_ID[:-2] + "00")
+        book.ran(key_of(60), 70)
+        return book.evidence(65)
+
+    only(story(3), "I1", "was ever committed")
+    assert found(story(4)) == []
 
 
 def test_a_run_may_start_after_a_change_only_by_a_row_that_was_read_before() -> None:
