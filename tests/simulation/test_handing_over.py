@@ -296,6 +296,26 @@ def run_with_deaths(world: World, until: datetime) -> int:
     return died
 
 
+def test_what_resumes_a_job_and_comes_before_its_row_comes_again(world: World) -> None:
+    """Seed 6620000378: a step died between two owners, and the pause ended before the next one."""
+    job = world.create("job", "*/2 * * * *")
+    before = row_of(world, job)
+    world.run_until(NOON + 5 * MINUTE)
+    paused = before.paused(NOON + MINUTE, resume_at=NOON + 3 * MINUTE)
+
+    def slow(write: Callable[[], Any]) -> Any:
+        world.clock.advance(10)
+        world.execute()
+        return write()
+
+    jobs = Striking(world.jobs, slow)
+    ports = jobs, world.wheel, world.queue, world.clock, world.calendars
+    indexer = type(world.indexer)(*ports)
+    assert indexer.commit_paused(paused, before.revision)
+    world.run_until(NOON + 7 * MINUTE)
+    assert row_of(world, job).state is JobState.ACTIVE
+
+
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", range(1, 36))
 def test_it_goes_on_after_a_death_at_any_write(world: World, at: int, after: bool) -> None:

@@ -232,6 +232,11 @@ class Job:
         return self.schedule.interval_seconds if isinstance(self.schedule, Every) else None
 
     @property
+    def pause(self) -> tuple[datetime | None, datetime | None]:
+        """Its begin, and its end by itself; None of what there is not."""
+        return self.paused_at, self.resume_at
+
+    @property
     def replaced(self) -> tuple[PastGeneration, ...]:
         """The replaced generations that are remembered, newest first."""
         return () if self.previous is None else (self.previous, *self.earlier)

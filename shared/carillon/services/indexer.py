@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from carillon.clock import Clock, id_created_at
 from carillon.domain.calendar import Calendar, Resolved, resolve, shifts_back
 from carillon.domain.chunks.message import Order
+from carillon.domain.execution.resuming import resume_message
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.wheel.announced import announced_messages, begins_late
@@ -88,6 +89,23 @@ class Indexer:
             self._send([m for m in announced if m.delay_seconds(now) < UNCOMMITTED_DELAY_SECONDS])
         return committed
 
+    def commit_paused(self, job: Job, revision: int | None) -> bool:
+        """Commit the row of a paused job; False if another writer won.
+
+        What resumes it is sent before, so that no crash leaves it paused for good; and again where
+        it may have come before the row.
+        """
+        message = None if job.resume_at is None else resume_message(job)
+        if message is not None:
+            self.schedule_messages([message], at_least=UNCOMMITTED_DELAY_SECONDS)
+        if revision is None:
+            committed = self._jobs.create(job)
+        else:
+            committed = self._jobs.replace(job, revision)
+        if committed and message is not None and message.starts_at <= self._clock.now():
+            self._send([message])
+        return committed
+
     def put_entry(self, entry: Entry) -> None:
         """Put a dated entry, and send its messages if its minute is announced already."""
         self._wheel.put_entries([entry])
@@ -125,16 +143,19 @@ class Indexer:
         wheel."""
         self.schedule_messages([message])
 
-    def schedule_messages(self, orders: Sequence[Order], until: datetime | None = None) -> None:
+    def schedule_messages(
+        self, orders: Sequence[Order], until: datetime | None = None, at_least: int = 0
+    ) -> None:
         """The same of many. Those for the wheel are put together; then the horizons are read.
         Chunks, which no tick makes before their minute is announced, go by the queue.
 
-        With `until` a queue that takes longer has failed.
+        With `until` a queue that takes longer has failed. What goes by the queue is hidden for
+        `at_least` so many seconds.
         """
         latest = self._clock.now() + timedelta(seconds=self._longest_delay_seconds)
         later = [m for m in orders if isinstance(m, Message) and m.starts_at > latest]
         soon = orders if not later else [order for order in orders if order not in later]
-        self._send(soon, until=until)
+        self._send(soon, at_least, until)
         entries = [entry_of_message(message) for message in later]
         if not entries:
             return

@@ -3,16 +3,14 @@
 import json
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
-from carillon.api.jobs.commits import Commits
-from carillon.api.jobs.service import Changed, JobService
 from carillon.domain.decisions import Defer, Drop, Proceed, Skip, SkipReason, Start
 from carillon.domain.execution import start_decision as starting
 from carillon.domain.execution.resuming import resume_message
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.executor.runs import resuming
+from carillon.services.indexer import Indexer
 from carillon.simulation.faults import Draws
 from tests.simulation.mutants.kit import (
     MINUTE_US,
@@ -22,7 +20,6 @@ from tests.simulation.mutants.kit import (
     Swap,
     both,
     faulty,
-    instead,
     scheduled,
     small,
 )
@@ -67,13 +64,14 @@ def _shape(repeats: int = 3) -> Reshape:
 def _after_the_row(original: Code) -> Code:
     """A process that dies between the two leaves a pause without an end."""
 
-    def pause(self: JobService, *args: Any, **members: Any) -> Changed:
-        changed: Changed = original(self, *args, **members)
-        if changed.before is not None and changed.job.resume_at is not None:
-            self._indexer.schedule_message(resume_message(changed.job))
-        return changed
+    def commit_paused(self: Indexer, job: Job, revision: int | None) -> bool:
+        jobs = self._jobs
+        won = jobs.create(job) if revision is None else jobs.replace(job, revision)
+        if won and job.resume_at is not None:
+            self.schedule_message(resume_message(job))
+        return won
 
-    return pause
+    return commit_paused
 
 
 def _whichever_pause(original: Code) -> Code:
@@ -106,10 +104,7 @@ TIMED_PAUSES = (
         "resumption_after_the_pause",
         ("paused",),
         "what ends a pause is sent when its row is written, and nobody asks again",
-        (
-            Swap(Commits, "order_resumption", instead(lambda self, job: None)),
-            Swap(JobService, "pause", _after_the_row),
-        ),
+        (Swap(Indexer, "commit_paused", _after_the_row),),
         reshape=both(_shape(repeats=0), faulty(dies=0.1)),
     ),
     Mutant(

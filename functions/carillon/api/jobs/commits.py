@@ -3,8 +3,6 @@
 from carillon.api.jobs.changes import Put, PutAction
 from carillon.api.jobs.links import Links
 from carillon.api.jobs.quotas import JobQuotas
-from carillon.domain.execution.resuming import resume_message
-from carillon.domain.job import Job
 from carillon.domain.quotas import NOTHING
 from carillon.services.indexer import Indexer
 from carillon.stores.ports import JobStore
@@ -32,12 +30,6 @@ class Commits:
         self._quotas.remove(owner, NOTHING - load.fall if won else load.rise)
         return won
 
-    def order_resumption(self, job: Job) -> None:
-        """Send what resumes the job at the end of its pause, to be done before its row is written:
-        no crash leaves it paused for good."""
-        if job.resume_at is not None:
-            self._indexer.schedule_message(resume_message(job))
-
     def _commit(self, put: Put) -> bool:
         job, before, renamed = put.job, put.before, put.renamed
         if renamed is not None:
@@ -46,16 +38,13 @@ class Commits:
             if renamed.before is not None:
                 self._indexer.remove_ended_entries(renamed.before, renamed.job)
         self._links.put(job, before)
+        revision = None if before is None else before.revision
         if put.reindexes:
-            won = self._indexer.index_job(job, None if before is None else before.revision)
-        else:
-            pause = None if before is None else (before.paused_at, before.resume_at)
-            if pause != (job.paused_at, job.resume_at):  # under another name
-                self.order_resumption(job)
-            if before is None:
-                won = self._jobs.create(job)
-            else:
-                won = self._jobs.replace(job, before.revision)
+            won = self._indexer.index_job(job, revision)
+        elif before is not None and before.pause == job.pause:
+            won = self._jobs.replace(job, before.revision)
+        else:  # under another name
+            won = self._indexer.commit_paused(job, revision)
         if won and put.reindexes and before is not None:
             self._indexer.remove_ended_entries(before, job)
         if won:

@@ -258,8 +258,8 @@ class JobService:
             paused = self.planner.paused(job, reason, resume_at, author)
             if paused == job:
                 return Changed(job)
-            self._commits.order_resumption(paused)
-            return Changed(paused, job) if self._jobs.replace(paused, job.revision) else None
+            won = self._indexer.commit_paused(paused, job.revision)
+            return Changed(paused, job) if won else None
 
         changed = self._until_won(owner, job_id, step)
         self._tell_paused(changed.job)

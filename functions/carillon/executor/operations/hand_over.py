@@ -15,7 +15,7 @@ from carillon.domain.changes.handing_over import (
     settled,
     taken_back,
 )
-from carillon.domain.execution.resuming import is_over, resume_message, resumed_after
+from carillon.domain.execution.resuming import is_over, resumed_after
 from carillon.domain.execution.successors import predecessor_id
 from carillon.domain.job import Generation, Job, JobState
 from carillon.domain.operation import Operation, OperationState, Progress
@@ -188,13 +188,8 @@ class HandingOver:
         revision = None if before is None else before.revision
         if job.state is JobState.ACTIVE:
             self._ports.indexer.index_job(job, revision)
-            return
-        if job.resume_at is not None:
-            self._ports.indexer.schedule_message(resume_message(job))
-        if revision is None:
-            self._ports.jobs.create(job)
         else:
-            self._ports.jobs.replace(job, revision)
+            self._ports.indexer.commit_paused(job, revision)
 
     def _new_id(self, before: Generation | None, now: datetime) -> str:
         return self._ports.entropy.new_id(now if before is None else before.next_id_at(now))
