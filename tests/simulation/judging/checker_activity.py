@@ -104,7 +104,11 @@ def _misjudged(
     if not versions or not _is_there(versions):
         return
     unsure = {row.key.fire_at for row in last if (row.key.run_id, row.attempt) in lost}
-    unsure |= {row.key.fire_at for row in last if _is_covered(row, rows) or _is_untold(known, row)}
+    unsure |= {
+        row.key.fire_at
+        for row in last
+        if _is_covered(row, rows) or _is_untold(known, row) or _has_outlived(known, row)
+    }
     # What was cancelled before its message came is counted once that has come.
     unbegun = Counter(row.key.fire_at for row in rows if _is_unbegun(row))
     job = versions[-1].job
@@ -116,6 +120,15 @@ def _misjudged(
         if is_due and fire_at not in unsure and not is_right:
             text = f"{there} {outcome} at {fire_at}, {counts[fire_at, outcome]} are summed up"
             yield Violation("feed", job_id, text)
+
+
+def _has_outlived(known: Known, row: Run) -> bool:
+    """True if a change, by another clock, ended the run's generation before its fire time when its
+    executor had read the job: nothing is due then, and the feed shows no ordinary success."""
+    generations = known.generations.get(row.key.job_id, ())
+    yielding = [each for each in generations if each.yields(row.key.fire_at)]
+    is_ordinary = row.key.kind is RunKind.SCHEDULED and row.status is RunStatus.SUCCEEDED
+    return is_ordinary and bool(yielding) and not any(e.covers(row.key.fire_at) for e in yielding)
 
 
 def _is_covered(run: Run, rows: Sequence[Run]) -> bool:

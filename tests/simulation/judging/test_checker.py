@@ -115,7 +115,7 @@ def test_a_catch_up_of_a_generation_that_never_counted_is_one_too_many() -> None
 
 
 def test_a_catch_up_of_a_generation_older_than_all_remembered_ones_is_taken_for_forgotten() -> None:
-    """Seed 1966072146: entries of a creation that had died, after six changes of the job; four are remembered."""
+    """Seed 1966072146: entries of a creation that had died; four changes are remembered."""
 
     def story(changes: int) -> Evidence:
         book = Book()

@@ -7,6 +7,7 @@ import pytest
 from carillon.domain.activity.results import results_of
 from carillon.domain.activity.summary import Counted
 from carillon.domain.run import RunKind, RunStatus
+from carillon.schedules import parse_schedule
 from tests.simulation.judging.checker_book import (
     JOB_ID,
     NOON,
@@ -89,6 +90,22 @@ def test_what_ended_when_the_world_did_may_be_missing_in_a_summary() -> None:
     book = plain()
     right = [Counted(JOB_ID, "", (), after(second), "succeeded") for second in (10, 20)]
     assert found(book.evidence(25, summed={NOON: right})) == []
+
+
+def test_a_run_that_outlived_its_generation_may_be_missing_in_a_summary() -> None:
+    """Seed 6620000112: a change by a slower clock, once the run's executor had read the job."""
+
+    def summed(from_second: float) -> list[str]:
+        book = plain()
+        changed = replace(book.job, schedule=parse_schedule("every 1h"))
+        generation = replace(book.job.generation, generation_id="2", from_at=after(from_second))
+        book.becomes(31, changed.in_new_generation(generation, after(31)))
+        right = [Counted(JOB_ID, "", (), after(second), "succeeded") for second in (10, 20)]
+        told_of = found(book.evidence(60, summed={NOON: right}))
+        return [text for _, text in told_of if "summed up" in text]
+
+    assert len(summed(30)) == 1
+    assert summed(29) == []
 
 
 def test_a_run_that_was_cancelled_before_it_began_may_be_summed_up() -> None:
