@@ -116,10 +116,11 @@ RECORDS: dict[str, Case] = {
 ELSEWHERE = {
     "hand-over", "export-data", "quota show", "quota set", "changes",
     "admin add-to-team", "admin machine-clients", "admin remove-from-team", "admin users",
-    "admin add-user", "admin audit", "admin mend-segment", "admin reindex", "admin release",
-    "admin smoke", "admin spread", "apply", "completion", "console", "diff", "doctor", "export",
-    "import apscheduler", "import celery", "import crontab", "import eventbridge", "import k8s",
-    "jobs import", "login", "logout", "notifications put", "open", "preview", "simulate", "whoami",
+    "admin add-user", "admin audit", "admin erase", "admin mend-segment", "admin reindex",
+    "admin release", "admin smoke", "admin spread", "apply", "completion", "console", "diff",
+    "doctor", "export", "import apscheduler", "import celery", "import crontab",
+    "import eventbridge", "import k8s", "jobs import", "login", "logout", "notifications put",
+    "open", "preview", "simulate", "whoami",
 }  # fmt: skip
 """What prints lines that no terminal changes: of AWS, of files, of the sign-in. Their own tests
 read them."""

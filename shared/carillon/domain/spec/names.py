@@ -9,7 +9,7 @@ MANIFEST_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 """Of the name under which a manifest manages its jobs."""
 _LISTED_BYTES = 900
 """A sort key may have 1,024 bytes."""
-_JOB_ID = re.compile(r"[0-9a-v]{26}", re.ASCII)
+JOB_ID = re.compile(r"[0-9a-v]{26}", re.ASCII)
 
 
 def job_id_of(owner: str, name: str) -> str:
@@ -24,7 +24,7 @@ def job_id_of(owner: str, name: str) -> str:
 
 def is_job_id(text: str) -> bool:
     """True if the text has the form of every job id; no name has it."""
-    return _JOB_ID.fullmatch(text) is not None
+    return JOB_ID.fullmatch(text) is not None
 
 
 def folded(name: str) -> str:

@@ -167,7 +167,7 @@ class Partitions:
         between: Condition = self._range_key.between(first, last)
         return between
 
-    def _keys_of(self, item: RawItem) -> Keys:
+    def keys_of(self, item: RawItem) -> Keys:
         return item[self._hash_name]["S"], item[self._range_name]["S"]
 
     def _key(self, hash_key: str, range_key: str) -> RawItem:
@@ -209,7 +209,7 @@ class Table(Partitions):
                 answer = self._connection.batch_get_item(
                     self._name, pending, consistent_read=consistent
                 )
-            found.update((self._keys_of(item), item) for item in answer["Responses"][self._name])
+            found.update((self.keys_of(item), item) for item in answer["Responses"][self._name])
             left: list[RawItem] = answer.get("UnprocessedKeys", {}).get(self._name, {}).get("Keys")
             return left or []
 
@@ -225,7 +225,7 @@ class Table(Partitions):
         last = answer.get("LastEvaluatedKey")
         if not last:
             return answer["Items"], None
-        return answer["Items"], self._keys_of(last)
+        return answer["Items"], self.keys_of(last)
 
     def put(self, item: RawItem, condition: Condition | None = None) -> bool:
         """Put the item if the condition holds; True if the item is stored now.
@@ -233,7 +233,7 @@ class Table(Partitions):
         botocore repeats a put whose answer was lost, and the repetition fails on its own effect: so
         a failed condition is interpreted by reading back.
         """
-        hash_key, range_key = self._keys_of(item)
+        hash_key, range_key = self.keys_of(item)
         with _failures_mapped():
             try:
                 self._connection.put_item(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from carillon.cli.commands.admin.audit import audit
+from carillon.cli.commands.admin.erase import erase
 from carillon.cli.commands.admin.machines import machine_clients
 from carillon.cli.commands.admin.reindex import reindex
 from carillon.cli.commands.admin.release import release
@@ -54,6 +55,7 @@ def mend_segment(segment: SegmentArgument, *, options: AdminOptions) -> None:
 admin.command(name="audit")(audit)
 admin.command(name="add-to-team")(add_to_team)
 admin.command(name="add-user")(add_user)
+admin.command(name="erase")(erase)
 admin.command(name="machine-clients")(machine_clients)
 admin.command(name="reindex")(reindex)
 admin.command(name="release")(release)
