@@ -17,6 +17,8 @@ from carillon.executor.router import Router
 from carillon.executor.targets import Call, Outcome, Success
 from carillon.services.activity import Activity, ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
+from carillon.services.job_quotas import JobQuotas
+from carillon.services.quotas import UNLIMITED
 from carillon.stores.dynamo import Stores
 from carillon.stores.memory import NoEvents
 from carillon.stores.ports import LaneQueue, WheelStore
@@ -150,6 +152,9 @@ class System:
                 windows=self.stores.windows,
                 events=NoEvents(),
                 feed=Activity(self.stores.activity),
+                job_quotas=JobQuotas(
+                    UNLIMITED, self.stores.jobs, self.stores.uses, self.clock, self.entropy
+                ),
                 activity=GatheredActivity(
                     ActivityWriter(
                         self.stores.activity, self.clock, self.entropy, timedelta(days=7)

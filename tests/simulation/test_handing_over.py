@@ -18,11 +18,12 @@ from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import Author, AuthorKind, Via
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.schedules import NEVER, CalendarRule
+from carillon.services.job_quotas import JobQuotas
 from tests.simulation.story import HOUR, MINUTE, NOON, SECOND, Killed, die, row_of
 from tests.simulation.test_reindexing import twice
 from tests.support.jobs import job_with
 from tests.support.operation_kit import begin, now_of
-from tests.support.world import OWNER, World
+from tests.support.world import OWNER, World, quotas_of
 
 TEAM = "team/billing"
 ANN = Author(AuthorKind.PERSON, "ann", "Ann", Via.CLI)
@@ -331,6 +332,29 @@ def test_it_goes_on_after_a_death_at_any_write(world: World, at: int, after: boo
         assert old is not None
         assert [at.minute for at, _ in ran] == list(range(2, 32, 2))
         assert all((owner == TEAM) == (at > old.generation.from_at) for at, owner in ran)
+    assert twice(world) == []
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("at", range(1, 25))
+def test_an_owner_is_handed_no_more_than_its_quota(world: World, at: int, after: bool) -> None:
+    """Whatever write a step dies at: a row that was left too high is counted again."""
+    rows = world.jobs, world.uses, world.clock, world.entropy
+    quotas = JobQuotas(quotas_of(jobs=2), *rows)
+    world.executor_ports = replace(world.executor_ports, job_quotas=quotas)
+    for number in range(3):
+        world.create(f"job {number}", "*/2 * * * *", catch_up=CatchUp.ALL)
+    operation = hand_over(world)
+    strike(world, at, die, after=after)
+    assert run_with_deaths(world, NOON + 31 * MINUTE) <= 1
+    told = now_of(world, operation)
+    assert (told.state, told.passed_over) == (OperationState.SUCCEEDED, 1)
+    assert told.left[0].endswith(f"{TEAM} has no room for it: its use of jobs is 2 of 2")
+    moved = [job_of(world, TEAM, f"job {number}") for number in range(3)]
+    assert sum(job is not None for job in moved) == 2
+    for number in range(3):
+        ran = ran_by(world, f"job {number}")
+        assert [fire_at.minute for fire_at, _ in ran] == list(range(2, 32, 2))
     assert twice(world) == []
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.service import JobService
 from carillon.api.runs.dead_letters import DeadLetterService
 from carillon.api.runs.service import RunService
@@ -16,6 +15,7 @@ from carillon.domain.policies import Backoff, BackoffType, OnComplete, Overlap, 
 from carillon.domain.run import Resolution, Run, RunError, RunStatus
 from carillon.executor.targets import Failure, Success
 from carillon.services.history import History
+from carillon.services.job_quotas import JobQuotas
 from carillon.services.quotas import UNLIMITED
 from carillon.services.redrive import Redriver
 from carillon.telemetry import create_telemetry
@@ -34,7 +34,7 @@ def world() -> World:
 def job_service(world: World) -> JobService:
     settings = replace(SETTINGS, segments=world.segments)
     stores: Any = world
-    quotas = JobQuotas(UNLIMITED, stores, world.clock, world.entropy)
+    quotas = JobQuotas(UNLIMITED, stores.jobs, stores.uses, world.clock, world.entropy)
     return JobService(
         stores,
         world.indexer,

@@ -38,7 +38,8 @@ from carillon.schedules import (
 )
 from carillon.services.activity import Activity, ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
-from carillon.services.quotas import Quotas
+from carillon.services.job_quotas import JobQuotas
+from carillon.services.quotas import UNLIMITED, Quotas
 from carillon.stores.memory.activity import MemoryActivityStore
 from carillon.stores.memory.changes import MemoryChangeStore
 from carillon.stores.memory.chunks import MemoryChunkStore
@@ -148,6 +149,7 @@ class World:
             events=self.events,
             activity=self.gathered,
             feed=Activity(self.activity),
+            job_quotas=JobQuotas(UNLIMITED, self.jobs, self.uses, self.clock, self.entropy),
         ).notifying()
         self.executor = Router(self.executor_ports)
         self.tick_ports = TickPorts(

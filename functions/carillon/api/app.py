@@ -33,7 +33,6 @@ from carillon.api.http.throttle import Throttle
 from carillon.api.jobs.bulk import BulkRoutes
 from carillon.api.jobs.bulk_service import BulkService
 from carillon.api.jobs.named import NamedJobRoutes
-from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.routes import JSON, JobAnswers, JobRoutes
 from carillon.api.jobs.service import JobService
 from carillon.api.jobs.summaries import SummaryService
@@ -59,6 +58,7 @@ from carillon.errors import CarillonError
 from carillon.services.activity import Activity
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
+from carillon.services.job_quotas import JobQuotas
 from carillon.services.notices import Notices
 from carillon.services.quotas import Quotas
 from carillon.services.redrive import Redriver
@@ -113,7 +113,7 @@ class Api:
         self._acts = Acts(stores.jobs, stores.changes, told, clock)
         answer_errors(self.app, telemetry, self._routes.no_route)
         self._quotas = Quotas(settings.limits, stores.quotas, clock)
-        job_quotas = JobQuotas(self._quotas, stores, clock, entropy)
+        job_quotas = JobQuotas(self._quotas, stores.jobs, stores.uses, clock, entropy)
         jobs = JobService(stores, self._indexer, job_quotas, clock, entropy, settings, telemetry)
         quotas = QuotaService(stores, self._quotas, job_quotas, self._throttle, clock)
         QuotaRoutes(self._routes, quotas, telemetry)

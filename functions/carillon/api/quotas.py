@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field
 from carillon.api.http.problems import ContendedError, Kind
 from carillon.api.http.routing import OPERATOR, Resource, Routes, route
 from carillon.api.http.throttle import Throttle
-from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.routes import JSON
 from carillon.api.jobs.service import ATTEMPTS
 from carillon.clock import Clock
@@ -28,6 +27,7 @@ from carillon.domain.spec.fields import Document
 from carillon.domain.spec.owners import Author, team_owner, user_owner
 from carillon.domain.spec.teams import TEAM_NAME, Role
 from carillon.errors import InvalidFieldError
+from carillon.services.job_quotas import JobQuotas
 from carillon.services.quotas import Quotas
 from carillon.stores.ports import Stores
 from carillon.stores.recording import RecordedRows

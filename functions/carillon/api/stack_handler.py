@@ -17,11 +17,11 @@ from carillon.api.apply.service import ApplyService
 from carillon.api.apply.stack import StackJobs, StackRefusedError, StackService, with_values
 from carillon.api.apply.telling import teller
 from carillon.api.calendars.service import CalendarService
-from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.service import JobService
 from carillon.clock import SystemClock, SystemEntropy
 from carillon.domain.spec.owners import Author, AuthorKind, Via, team_owner
 from carillon.services.indexer import Indexer
+from carillon.services.job_quotas import JobQuotas
 from carillon.services.quotas import Quotas
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores, read_parameters
@@ -35,7 +35,9 @@ telemetry = create_telemetry("stack")
 clock = SystemClock()
 stores = open_stores(settings, clock, lost=telemetry.events_lost)
 entropy = SystemEntropy()
-quotas = JobQuotas(Quotas(settings.limits, stores.quotas, clock), stores, clock, entropy)
+quotas = JobQuotas(
+    Quotas(settings.limits, stores.quotas, clock), stores.jobs, stores.uses, clock, entropy
+)
 indexer = Indexer.of(stores, clock)
 jobs = JobService(stores, indexer, quotas, clock, entropy, settings, telemetry)
 calendars = CalendarService(jobs, stores.calendars, stores.changes, clock)

@@ -23,6 +23,7 @@ from carillon.executor.tracing import create_tracer
 from carillon.garbage import spare_what_is_loaded
 from carillon.services.activity import Activity, ActivityWriter, GatheredActivity
 from carillon.services.indexer import Indexer
+from carillon.services.job_quotas import JobQuotas
 from carillon.services.quotas import Quotas
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores, read_parameters
@@ -53,6 +54,7 @@ def _on_notifying_failure(error: Exception) -> None:
     telemetry.failure(Action.NOTIFYING_FAILED, error)
 
 
+quotas = Quotas(settings.limits, stores.quotas, clock)
 router = Router(
     ExecutorPorts(
         jobs=stores.jobs,
@@ -76,7 +78,8 @@ router = Router(
         activity=activity,
         feed=Activity(stores.activity),
         queue_retention=timedelta(days=settings.queue_retention_days),
-        quotas=Quotas(settings.limits, stores.quotas, clock),
+        quotas=quotas,
+        job_quotas=JobQuotas(quotas, stores.jobs, stores.uses, clock, entropy),
         slow_after_seconds=settings.slow_after_seconds,
         slow_lane_share=settings.slow_lane_share,
         api_url=settings.api_url,

@@ -22,6 +22,7 @@ from carillon.executor.targets import Call, Outcome
 from carillon.services.activity import Activity, ActivitySink
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
+from carillon.services.job_quotas import JobQuotas
 from carillon.services.notices import Notices
 from carillon.services.packed import PackedRuns
 from carillon.services.quotas import UNLIMITED, Quotas
@@ -80,6 +81,7 @@ class ExecutorPorts:
     events: EventSink
     activity: ActivitySink
     feed: Activity
+    job_quotas: JobQuotas
     quotas: Quotas = UNLIMITED
     queue_retention: timedelta = timedelta(days=10)
     slow_after_seconds: int = 2

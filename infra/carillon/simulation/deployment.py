@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -17,6 +18,7 @@ from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.services.activity import Activity, ActivityWriter
 from carillon.services.indexer import Indexer
+from carillon.services.job_quotas import JobQuotas
 from carillon.services.quotas import Quotas
 from carillon.settings import TASK_RESERVE_SECONDS
 from carillon.simulation.faults import Draws, Fault, Faults
@@ -162,6 +164,7 @@ class Deployment:
 
     def _executor_ports(self, targets: SimulatedTargets) -> ExecutorPorts:
         ports, options = self.stores.ports, self.options
+        quotas = Quotas(limits_in(options))
         return ExecutorPorts(
             jobs=ports.jobs,
             calendars=ports.calendars,
@@ -183,7 +186,10 @@ class Deployment:
             events=ports.events,
             activity=self.activity,
             feed=Activity(ports.activity),
-            quotas=Quotas(limits_in(options)),
+            quotas=quotas,
+            job_quotas=JobQuotas(
+                quotas, ports.jobs, ports.uses, self.clock, self.entropy, turn=nullcontext()
+            ),
             slow_after_seconds=options.slow_after_seconds,
             slow_lane_share=options.slow_lane_share,
             packed_history=options.packed_history,

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from carillon.api.apply.service import ApplyService
 from carillon.api.calendars.service import CalendarService
-from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.service import JobService
 from carillon.api.operations.service import OperationService
 from carillon.api.runs.completions import CompletionService
@@ -17,6 +16,7 @@ from carillon.api.runs.service import RunService
 from carillon.domain.job import Lane
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.services.history import History
+from carillon.services.job_quotas import JobQuotas
 from carillon.services.quotas import Quotas
 from carillon.services.redrive import Redriver
 from carillon.settings import Settings
@@ -49,7 +49,9 @@ class Api:
         clock, entropy, indexer = deployment.clock, deployment.entropy, deployment.indexer
         telemetry = cast(Telemetry, _NoTelemetry())
         # Whatever waits for another thread would stop the simulation.
-        quotas = JobQuotas(Quotas(settings.limits), ports, clock, entropy, turn=nullcontext())
+        quotas = JobQuotas(
+            Quotas(settings.limits), ports.jobs, ports.uses, clock, entropy, turn=nullcontext()
+        )
         jobs = JobService(ports, indexer, quotas, clock, entropy, settings, telemetry)
         history = History.of(ports, clock, settings.run_lifetime)
         redriver = Redriver(ports.runs, indexer, clock, entropy, settings.run_lifetime)

@@ -167,6 +167,9 @@ class Exceeded:
     limit: int
     use: float
 
+    def __str__(self) -> str:
+        return f"its use of {self.quota} is {self.use:,} of {self.limit:,}"
+
 
 class QuotaExceededError(CarillonError):
     """A change of an owner's jobs that a quota refuses."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from carillon.api.jobs.quotas import JobQuotas
 from carillon.clock import SeededEntropy
 from carillon.domain.quotas import (
     NO_LIMITS,
@@ -22,6 +21,7 @@ from carillon.domain.quotas import (
 )
 from carillon.domain.spec.names import job_id_of
 from carillon.errors import StoreUnavailableError
+from carillon.services.job_quotas import JobQuotas
 from carillon.services.quotas import Quotas
 from carillon.stores.memory import MemoryJobStore, MemoryVersionedRows
 from carillon.stores.ports import USES, Tally
@@ -271,7 +271,7 @@ def test_at_the_limit_a_job_can_be_renamed(client: Client, world: Limited) -> No
 def test_creations_at_once_share_a_write_and_none_is_let_through(world: Limited) -> None:
     stores: Any = world
     limits = Quotas({**NO_LIMITS, Quota.JOBS: 20})
-    quotas = JobQuotas(limits, stores, world.clock, SeededEntropy(1))
+    quotas = JobQuotas(limits, stores.jobs, stores.uses, world.clock, SeededEntropy(1))
     begin, refused = Barrier(32), list[QuotaExceededError]()
 
     def add() -> None:

@@ -14,13 +14,13 @@ from carillon.api.apply.stack import (
     with_values,
 )
 from carillon.api.calendars.service import CalendarService
-from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.service import JobService
 from carillon.clock import SeededEntropy
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import Author, AuthorKind, Via, team_owner
 from carillon.errors import StoreUnavailableError
 from carillon.services.indexer import Indexer
+from carillon.services.job_quotas import JobQuotas
 from carillon.services.quotas import UNLIMITED
 from carillon.stores.ports import JobFilter
 from tests.unit.api.conftest import NOW, World
@@ -43,7 +43,7 @@ class Deployment:
         self.jobs = JobService(
             stores,
             Indexer.of(stores, clock),
-            JobQuotas(UNLIMITED, stores, clock, entropy),
+            JobQuotas(UNLIMITED, stores.jobs, stores.uses, clock, entropy),
             clock,
             entropy,
             world.settings,

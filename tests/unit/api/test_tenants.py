@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.service import JobService
 from carillon.clock import SeededEntropy
 from carillon.domain.canary import CANARY_OWNER
@@ -14,6 +13,7 @@ from carillon.domain.job import Job
 from carillon.domain.run import RunKey, RunKind
 from carillon.domain.spec.names import job_id_of
 from carillon.services.indexer import Indexer
+from carillon.services.job_quotas import JobQuotas
 from carillon.services.quotas import UNLIMITED
 from carillon.stores.memory import MemoryJobStore
 from carillon.telemetry import create_telemetry
@@ -222,7 +222,7 @@ def test_no_store_is_asked_for_text_that_is_no_job_id(world: World, job_id: str)
     service = JobService(
         stores,
         Indexer.of(stores, clock),
-        JobQuotas(UNLIMITED, stores, clock, entropy),
+        JobQuotas(UNLIMITED, stores.jobs, stores.uses, clock, entropy),
         clock,
         entropy,
         world.settings,

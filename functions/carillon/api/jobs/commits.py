@@ -2,9 +2,9 @@
 
 from carillon.api.jobs.changes import Put, PutAction
 from carillon.api.jobs.links import Links
-from carillon.api.jobs.quotas import JobQuotas
 from carillon.domain.quotas import NOTHING
 from carillon.services.indexer import Indexer
+from carillon.services.job_quotas import JobQuotas
 from carillon.stores.ports import JobStore
 
 

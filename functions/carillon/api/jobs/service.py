@@ -22,7 +22,6 @@ from carillon.api.jobs.commits import Commits
 from carillon.api.jobs.drafts import fingerprint_of
 from carillon.api.jobs.links import Links
 from carillon.api.jobs.planning import Planner
-from carillon.api.jobs.quotas import JobQuotas
 from carillon.api.jobs.request_models import JobPatch
 from carillon.clock import Clock, Entropy
 from carillon.domain.events import EventType
@@ -35,6 +34,7 @@ from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import is_job_id, job_id_of
 from carillon.domain.spec.owners import SYSTEM, Author
 from carillon.services.indexer import Indexer
+from carillon.services.job_quotas import JobQuotas
 from carillon.settings import Settings
 from carillon.stores.ports import JobFilter, Page, Stores
 from carillon.telemetry import Telemetry

@@ -19,6 +19,7 @@ from carillon.domain.execution.resuming import is_over, resumed_after
 from carillon.domain.execution.successors import predecessor_id
 from carillon.domain.job import Generation, Job, JobState
 from carillon.domain.operation import Operation, OperationState, Progress
+from carillon.domain.quotas import Load, QuotaExceededError
 from carillon.domain.spec.names import job_id_of
 from carillon.errors import UnreadableRowError
 from carillon.executor.ports import ExecutorPorts
@@ -105,12 +106,12 @@ class HandingOver:
                 self._go_on(job, operation)
                 continue
             reason = "it is gone" if job.is_tombstone else self._refusal(job, operation)
+            if not reason and self._is_awaited(job):
+                self._resume(job)
+            elif not reason:
+                reason = self._end(job, operation)
             if reason:
                 return f"{job.spec.name}: {reason}"
-            if job.state is JobState.PAUSED and is_over(job, self._ports.clock.now()):
-                self._resume(job)
-            else:
-                self._end(job, operation)
         return None
 
     def _refusal(self, job: Job, operation: Operation) -> str:
@@ -151,18 +152,34 @@ class HandingOver:
         use = job.spec.calendar
         return None if use is None else self._ports.calendars.get(owner, use.name)
 
+    def _is_awaited(self, job: Job) -> bool:
+        """True if its pause is over, and the message that resumes it may come any moment."""
+        return job.state is JobState.PAUSED and is_over(job, self._ports.clock.now())
+
     def _resume(self, job: Job) -> None:
-        """Its pause is over, and the message that resumes it may come any moment."""
         now = self._ports.clock.now()
         generation = Generation(self._new_id(job.generation, now), resumed_after(job, now))
         self._ports.indexer.index_job(job.in_new_generation(generation, now), job.revision)
 
-    def _end(self, job: Job, operation: Operation) -> None:
+    def _end(self, job: Job, operation: Operation) -> str:
+        """End the job, once the quotas of its new owner have room for it; else why they have not.
+
+        Their row rises before the job comes. That of its first owner stays too high, as where a
+        job completes: a count mends it where it matters.
+        """
+        load = Load.of(job)
+        try:
+            self._ports.job_quotas.add(operation.to, load)
+        except QuotaExceededError as error:
+            return f"{operation.to} has no room for it: {error.exceeded}"
         now = self._ports.clock.now()
         generation = Generation(self._new_id(job.generation, now), now.replace(microsecond=0))
         tombstone = ended(job, operation, generation, now, now + self._ports.run_lifetime)
         if self._ports.jobs.replace(tombstone, job.revision):
             self._ports.indexer.remove_ended_entries(job, tombstone)
+        else:
+            self._ports.job_quotas.remove(operation.to, load)
+        return ""
 
     def _go_on(self, tombstone: Job, operation: Operation) -> None:
         """Begin the job under its new owner, or note that it has begun. Where somebody has taken

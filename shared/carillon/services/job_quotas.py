@@ -1,5 +1,5 @@
-"""The row that says how many jobs an owner has: it rises before a creation, and falls after a
-deletion (shared/carillon/domain/quotas.py)."""
+"""The row that says how many jobs an owner has: it rises before a job comes, by creation or from
+another owner, and falls after it is gone (shared/carillon/domain/quotas.py)."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
@@ -21,7 +21,7 @@ from carillon.domain.quotas import (
 )
 from carillon.errors import StoreUnavailableError
 from carillon.services.quotas import Quotas
-from carillon.stores.ports import JobStore, Stores, VersionedRows
+from carillon.stores.ports import JobStore, VersionedRows
 
 _ROUNDS = 12
 """Others may change the row under a request this often."""
@@ -44,15 +44,16 @@ class JobQuotas:
     def __init__(
         self,
         quotas: Quotas,
-        stores: Stores,
+        jobs: JobStore,
+        uses: VersionedRows[Use],
         clock: Clock,
         entropy: Entropy,
         turn: AbstractContextManager[object] | None = None,
     ) -> None:
         """Requests wait for each other in `turn`."""
         self._quotas = quotas
-        self._jobs: JobStore = stores.jobs
-        self._uses: VersionedRows[Use] = stores.uses
+        self._jobs = jobs
+        self._uses = uses
         self._clock = clock
         self._entropy = entropy
         self._turn = Lock() if turn is None else turn
