@@ -127,10 +127,12 @@ def _does_not_wait(original: Code) -> Code:
 def _cut_at_900(original: Code) -> Code:
     """What the queue cannot delay so long is delayed as long as it can."""
 
-    def schedule_messages(self: Indexer, messages: Any, until: datetime | None = None) -> None:
+    def schedule_messages(
+        self: Indexer, messages: Any, until: datetime | None = None, at_least: int = 0
+    ) -> None:
         hasty = copy(self)
         hasty._longest_delay_seconds = 10**9
-        original(hasty, messages, until)
+        original(hasty, messages, until, at_least)
 
     return schedule_messages
 
