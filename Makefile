@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check baseline smoke simulate simulate-mutants models drill-neighbours drill-bad-items drill-take-up take-up bench bench-load bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost screenshots fmt options client-types vendor synth lint-template deploy lock clean
+.PHONY: help setup run test check baseline smoke simulate simulate-mutants models drill-neighbours drill-bad-items drill-take-up take-up bench bench-load bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost screenshots fmt options sbom client-types vendor synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -162,6 +162,9 @@ export WITHOUT_FUNDING
 
 options: ## Write the tables of the CLI's options anew from the marks of settings
 	$(PY) -m tests.options_table
+
+sbom: setup ## Print what is deployed, with licences and hashes, as CycloneDX
+	@$(PY) -m tests.sbom
 
 client-types: ## Write the types of the client anew from the API's OpenAPI description
 	$(PY) -m tests.client_types

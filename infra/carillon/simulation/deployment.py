@@ -39,14 +39,7 @@ from carillon.tick.counting import SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
 from carillon.tick.root import Root
-from carillon.tick.sharing import (
-    SHARE_MESSAGES,
-    SHARE_SECONDS,
-    Share,
-    Worth,
-    in_order,
-    segments_of,
-)
+from carillon.tick.sharing import SHARE_MESSAGES, SHARE_SECONDS, Share, Worth, in_order, segments_of
 
 _TICK_RESERVE_SECONDS = 6
 _MINUTE_US = 60_000_000

@@ -113,7 +113,7 @@ class Erasure:
 
 
 def kinds(owner: str) -> Callable[[RawItem], str | None]:
-    """What an item of the owner is, in a word; None for an item that is none of its own."""
+    """A function that names what an item of the owner is; None for an item of nobody or others."""
     # Exact, since owners have names with any sign in them, also what looks like a part of a key.
     name, job_id = re.escape(owner), JOB_ID.pattern
     of_runs = re.compile(
