@@ -20,6 +20,7 @@ from carillon.executor.batch import Report
 from carillon.executor.chunks.looks import ChunkLooks
 from carillon.executor.chunks.member_run import MemberRun
 from carillon.executor.chunks.protocol import ChunkProtocol
+from carillon.executor.chunks.under_way import UnderWay
 from carillon.simulation.faults import Draws
 from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.stores.ports import ChunkStore
@@ -176,6 +177,11 @@ def _for_chunks(scenario: Scenario) -> Scenario:
     return bodied(_plain)(replace(calm, minutes=max(calm.minutes, 20)))
 
 
+def _with_permits(scenario: Scenario) -> Scenario:
+    """Each call is preceded by a read, in which a process may stand still."""
+    return replace(scenario, options=replace(scenario.options, owner_concurrent_runs=5))
+
+
 def _plain(body: dict[str, Any], draws: Draws) -> dict[str, Any]:
     """The body of a plain job that is due every minute."""
     kept: dict[str, Any] = {name: body[name] for name in ("name", "tags") if name in body}
@@ -280,6 +286,13 @@ CHUNKS: tuple[Mutant, ...] = (
         ("I1", "I2", "I4", "attempts", "result"),
         "a run of a chunk that has a row of its own is finished as a success at once",
         (Swap(MemberRun, "_settle", _row_counts_as_success),),
+    ),
+    Mutant(
+        "called_after_a_stall",
+        _TWICE,
+        "a process that stood still calls what its chunk had before, whoever has the chunk now",
+        (Swap(UnderWay, "is_late", instead(lambda self: False)),),
+        reshape=both(_for_chunks, _with_permits, faulty(paused=0.1)),
     ),
 )
 

@@ -94,6 +94,25 @@ class TestLooks:
         world.execute()
         assert world.called() == [("b", 2), ("a", 2), ("c", 2)]
 
+    def test_it_keeps_the_attempts_that_died_before_the_one_in_the_chunk(
+        self, world: World
+    ) -> None:
+        """Seed 6650000038 with a switch: the row forgot one of them, and the run was given up."""
+        message = commit(world, changed(world, "b"))
+        for _ in range(2):
+            with world.dying(world.targets, "deliver"):
+                world.handle(message)
+            world.clock.advance(LEASE_SECONDS)
+        world.crash_after_claim(world.order())
+        world.clock.advance(LEASE_SECONDS)
+        with world.dying(world.runs, "claim"):
+            world.handle_chunk(world.order())
+        assert world.handle(message).handled is Handled.RAN
+        row = world.row("b")
+        assert row is not None
+        assert (row.status, row.attempt) == (RunStatus.SUCCEEDED, 3)
+        assert [each.attempt for each in row.attempts] == [1, 2]
+
     def test_what_it_puts_off_leaves_the_attempt_that_died_to_be_counted(
         self, world: World
     ) -> None:

@@ -220,6 +220,21 @@ class TestCallsThatLast:
         assert row is not None
         assert (row.status, row.claim_id) == (RunStatus.SUCCEEDED, world.chunk().claim_id)
 
+    @pytest.mark.parametrize("step", ["queue.send", "admission_rows.get"])
+    def test_what_a_process_has_not_begun_before_it_stalled_goes_alone(
+        self, world: World, step: str
+    ) -> None:
+        """Seed 9034 with chunks: others had taken the chunk over, and run it."""
+        ports = replace(world.executor_ports, quotas=quotas_of(concurrent_runs=5))
+        world.executor = Router(ports)
+        world.pause(world.by_name["b"])
+        port, method = step.split(".")
+        with preceded(getattr(world, port), method, lambda: world.clock.advance(60)):
+            world.handle_chunk(world.order())
+        assert world.called() == []
+        assert world.ends() == {"a": ALONE, "b": ALONE, "c": ALONE}
+        assert world.sent() == [("a", 1), ("b", 1), ("c", 1)]
+
     @pytest.mark.parametrize("has_row", [True, False])
     def test_a_permit_is_given_back_behind_the_end(
         self, world: World, timers: LastingAtOnce, has_row: bool

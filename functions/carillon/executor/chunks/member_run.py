@@ -1,7 +1,6 @@
 """One occurrence of a claimed chunk: its call, and a row of its own if it is no quick success."""
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from threading import Event
 
 from carillon.domain.chunks.chunk import Ended, Outcome, run_under
@@ -23,9 +22,6 @@ from carillon.executor.runs.protocol import RunProtocol
 TRIES = 20
 BETWEEN_TRIES_SECONDS = 0.25
 """A message of another generation may claim the row for as long as it takes to find the chunk."""
-_LONGEST_WAIT = timedelta(seconds=LOOK_SECONDS)
-"""From the read of its job to its call: the threads of a process are for five chunks, and calls may
-last."""
 
 
 class MemberRun:
@@ -44,7 +40,6 @@ class MemberRun:
         self._under_way = under_way
         self._member = member
         self._context = context
-        self._read_at = ports.clock.now()
         self._row: Run | None = None
         self._is_called = False
         self._stopped = Event()
@@ -66,11 +61,9 @@ class MemberRun:
 
     def _handled(self) -> Report | None:
         ports, job, message = self._ports, self._context.job, self._context.message
-        if self._is_late():
-            return send_alone(ports, [message])[0]
         run = running.begun(run_under(self._under_way.chunk, message), ports.clock.now())
         order = prepare_call(ports, run, self._context)
-        if isinstance(order, Skip) or self._runs.permits.enter(Claim(run, None), message):
+        if isinstance(order, Skip) or self._is_held(run):
             return send_alone(ports, [message])[0]
         # The end is put before anything else: for what follows others may be waited for.
         with self._runs.permits.around_call(run, message):
@@ -88,10 +81,10 @@ class MemberRun:
         # Of a run that is another's now, its own message does what follows.
         return report if is_quick or report else send_alone(ports, [message])[0]
 
-    def _is_late(self) -> bool:
-        """True if it has waited for its turn: its job may have been paused since it was read, and
-        its call might outlast the lease."""
-        return self._ports.clock.now() - self._read_at > _LONGEST_WAIT
+    def _is_held(self, run: Run) -> bool:
+        """True if it is not to be called here: what it asked before may have lasted."""
+        waits = self._runs.permits.enter(Claim(run, None), self._context.message)
+        return waits is not None or self._under_way.is_late()
 
     def _called(self, run: Run, job: Job, order: PreparedCall) -> Run:
         """The run as its call has left it. A call that lasts puts a row, so that the others' end

@@ -1,19 +1,25 @@
 """A claimed chunk until it is finished."""
 
+from datetime import timedelta
 from threading import Lock
 
 from carillon.domain.chunks.chunk import Chunk, Ended, Outcome, finished, ref_of, success_of
 from carillon.domain.chunks.message import ChunkMessage, Member
+from carillon.domain.execution.stopping import LOOK_SECONDS
 from carillon.domain.run import Run
 from carillon.executor.ports import ExecutorPorts
+
+_LONGEST_WAIT = timedelta(seconds=LOOK_SECONDS)
+"""From the read of the jobs to a call: the threads of a process are for five chunks, calls may
+last, and a process may stand still."""
 
 
 class UnderWay:
     """The ends of a chunk's occurrences; several threads may share it.
 
-    The last one that settles finishes the chunk, and puts the rows of those that have succeeded,
-    unless history is packed. `successes` are these rows; None where the finish was refused.
-    `errors` have stopped an occurrence, or the finish.
+    It begins before the jobs are read. The last one that settles finishes the chunk, and puts the
+    rows of those that have succeeded, unless history is packed. `successes` are these rows; None
+    where the finish was refused. `errors` have stopped an occurrence, or the finish.
     """
 
     def __init__(self, ports: ExecutorPorts, chunk: Chunk, message: ChunkMessage) -> None:
@@ -22,9 +28,15 @@ class UnderWay:
         self.successes: list[Run] | None = None
         self.errors: list[Exception] = []
         self._ports = ports
+        self._began_at = ports.clock.now()
         self._ends: dict[bytes, Ended] = {}
         self._is_finishing = False
         self._lock = Lock()
+
+    def is_late(self) -> bool:
+        """True if nothing is to be called any more: a job may have been paused since it was read,
+        the call might outlast the lease, or another executor has taken the chunk over."""
+        return self._ports.clock.now() - self._began_at > _LONGEST_WAIT
 
     def settle(self, member: Member, end: Ended) -> None:
         """Note the end of an occurrence; its first one counts."""

@@ -203,7 +203,7 @@ class RunProtocol:
                 return self._run_latest_instead(context, claim, start.latest, ends_at)
             start = start.go
         if start.died is not None:
-            claim = running.after_death(claim, start.died, message, now)
+            claim = running.after_death(claim, start.died, now)
             if not self._ports.runs.finish(claim.run):
                 return None
         if start.note is not None:

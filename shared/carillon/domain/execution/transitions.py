@@ -264,14 +264,20 @@ def being_adopted(run: Run, own: Message) -> Run:
     return replace(run, generation_id=own.generation_id, other_generations=others)
 
 
-def after_death(claim: Claim, died: Run, message: Message, now: datetime) -> Claim:
-    """The claim as one over the row of an attempt that died elsewhere, and counts now (for
-    `finish`)."""
-    run, lease_until = claim.run, claim.run.lease_until or now
-    attempt = max(run.attempt, died.attempt + 1)
-    terms = ClaimTerms(run.claim_id, lease_until, run.expires_at)
-    taken_over = _claimed(_died(died, now), message, attempt, now, terms)
-    return Claim(replace(taken_over, token=run.token), died)
+def after_death(claim: Claim, died: Run, now: datetime) -> Claim:
+    """The claim as one over the attempt that died in a chunk, and counts now (for `finish`).
+
+    Where attempts have ended by the row before, that one is among them, as in `decide_death`: a
+    claim for it by then called nobody.
+    """
+    run = claim.run
+    others = {*run.other_generations, died.generation_id} - {run.generation_id}
+    run = replace(run, other_generations=tuple(sorted(others)))
+    if run.attempts:
+        return replace(claim, run=run)
+    attempt, attempts = max(run.attempt, died.attempt + 1), _died(died, now).attempts
+    started_at = died.started_at or run.started_at
+    return Claim(replace(run, attempt=attempt, attempts=attempts, started_at=started_at), died)
 
 
 def was_made_by(over: Run, message: Message) -> bool:
