@@ -79,9 +79,14 @@ def summed(known: Known) -> Iterator[Violation]:
 
 
 def _is_there(versions: Sequence[JobVersion]) -> bool:
-    """Lenient: a change of a calendar takes occurrences away from where they have fired."""
+    return not versions[-1].job.is_tombstone and _is_due_as_ever(versions)
+
+
+def _is_due_as_ever(versions: Sequence[JobVersion]) -> bool:
+    """Lenient: a change of a calendar takes occurrences away from where they have fired, and to
+    where they have not."""
     job = versions[-1].job
-    return not job.is_tombstone and (job.spec.calendar is None or job.revision == 1)
+    return job.spec.calendar is None or job.revision == 1
 
 
 def _misjudged(
@@ -95,12 +100,13 @@ def _misjudged(
         if outcome == "succeeded" and count > there:
             text = f"{count} successes at {fire_at} are summed up, rows show {there}"
             yield Violation("feed", job_id, text)
+    versions = known.evidence.versions.get(job_id, ())
     covers = [row.covers_count for row in rows if row.key.kind is RunKind.MISSED]
     skipped = sum(n for (_, outcome), n in counts.items() if outcome == "skipped")
     most = sum(n for (_, status), n in expected.items() if status == "skipped")
-    if None not in covers and skipped > most + sum(each or 0 for each in covers):
+    is_known = None not in covers and (not versions or _is_due_as_ever(versions))
+    if is_known and skipped > most + sum(each or 0 for each in covers):
         yield Violation("feed", job_id, f"{skipped} skips since {begin} are summed up: too many")
-    versions = known.evidence.versions.get(job_id, ())
     if not versions or not _is_there(versions):
         return
     unsure = {row.key.fire_at for row in last if (row.key.run_id, row.attempt) in lost}

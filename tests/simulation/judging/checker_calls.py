@@ -11,7 +11,14 @@ from carillon.domain.job import Job, JobState, Lane
 from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from tests.simulation.judging import checker_stops
-from tests.simulation.judging.evidence import CLAIMS, Ack, Circumstances, Delivery, RunWrite
+from tests.simulation.judging.evidence import (
+    BY_CHUNK,
+    CLAIMS,
+    Ack,
+    Circumstances,
+    Delivery,
+    RunWrite,
+)
 from tests.simulation.judging.known import Known
 
 _I2 = "I2"
@@ -375,9 +382,9 @@ def _stops_at_pause(key: RunKey) -> bool:
 
 
 def _claimed_at(known: Known, key: RunKey, delivery: Delivery) -> datetime | None:
-    """When the caller had last claimed the run."""
+    """When the caller had last claimed the run, or the chunk that has it."""
     claims = [
-        write.at
+        write.after.updated_at if write.method == BY_CHUNK[0] and write.after else write.at
         for write in known.writes.get(key, ())
         if write.method in CLAIMS
         and write.process == delivery.process

@@ -3,6 +3,7 @@ was claimed and finished by whoever held the chunk."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from carillon.domain.chunks.chunk import Chunk, Outcome, ref_of, run_under, success_of
@@ -40,12 +41,12 @@ class SeenChunks:
                     ref = ref_of(member.job_id, member.generation_id)
                     self._members[order.key][ref] = order.alone(member)
 
-    def claimed(self, process: str, chunk: Chunk | None) -> Iterator[str]:
+    def claimed(self, process: str, chunk: Chunk | None, at: datetime) -> Iterator[str]:
         """Note the claim of a chunk by this process; the ids of its runs."""
         if chunk is None or chunk.is_final or chunk.key in self._claimed:
             return
         self._claimed.add(chunk.key)
-        self._held[process] = chunk
+        self._held[process] = replace(chunk, claimed_at=at)
         for ref in chunk.refs:
             yield self._members[chunk.key][ref].key.run_id
 
@@ -58,7 +59,7 @@ class SeenChunks:
         self, process: str, stored: Chunk | None, run_id: str, at: datetime
     ) -> Iterator[RunWrite]:
         """The claim of a run that is called under its chunk's: what the chunk's claim stands for,
-        if it still does."""
+        if it still does. Its row is of the chunk's claim, and the write of the call."""
         held = self._held.get(process)
         if held is None or stored is None or stored.is_final or stored.claim_id != held.claim_id:
             return

@@ -232,7 +232,7 @@ class Recorder:
         stored, process = deployment.stores.chunks.get(args[0].key), _process(task)
         if task is not None:
             self._tasks[process] = task
-        for run_id in self._chunks.claimed(process, stored):
+        for run_id in self._chunks.claimed(process, stored, self._now()):
             self._faults_before_claim[process, run_id] = self._faults.get(process, 0)
 
     def _chunk_finished(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:

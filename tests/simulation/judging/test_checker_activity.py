@@ -6,8 +6,9 @@ import pytest
 
 from carillon.domain.activity.results import results_of
 from carillon.domain.activity.summary import Counted
+from carillon.domain.calendar import CalendarUse
 from carillon.domain.run import RunKind, RunStatus
-from carillon.schedules import parse_schedule
+from carillon.schedules import CalendarRule, parse_schedule
 from tests.simulation.judging.checker_book import (
     JOB_ID,
     NOON,
@@ -18,6 +19,9 @@ from tests.simulation.judging.checker_book import (
     only,
     plain,
 )
+from tests.support.jobs import job_with
+
+CLOSED = CalendarUse("days", CalendarRule.NEXT_BUSINESS_DAY)
 
 
 def told(book: Book) -> list[object]:
@@ -136,3 +140,16 @@ def test_a_cover_is_not_to_be_summed_up_twice() -> None:
     whole = Counted(JOB_ID, "", (), after(60), "skipped", count=3)
     evidence = book.evidence(60, summed={NOON: [*right, *skipped, whole]})
     assert any("6 skips" in text for _, text in found(evidence))
+
+
+@pytest.mark.parametrize(("calendar", "is_broken"), [(None, True), (CLOSED, False)])
+def test_a_change_of_its_calendar_may_put_others_under_a_cover(
+    calendar: CalendarUse | None, is_broken: bool
+) -> None:
+    """Seed 6700000788: days were closed, and their occurrences moved into the span."""
+    book = plain()
+    book.becomes(11, job_with(book.job, calendar=calendar, revision=2))
+    book.passed_over(40, 60, 3, 62)
+    more = [Counted(JOB_ID, "", (), after(second), "skipped") for second in (40, 45, 50, 60)]
+    texts = [text for _, text in found(book.evidence(60, summed={NOON: more}))]
+    assert any("4 skips" in text for text in texts) is is_broken
