@@ -11,10 +11,10 @@ from time import sleep
 import pytest
 
 from carillon.clock import ThreadTimers
-from carillon.domain.admission.state import PERMITS_ROW
+from carillon.domain.admission.state import PERMITS_ROW, AdmissionRow, PermitHolder, QueuedRun
 from carillon.domain.message import Message
 from carillon.domain.policies import Rate
-from carillon.domain.run import RunError, RunStatus
+from carillon.domain.run import Run, RunError, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled, Report
@@ -268,6 +268,72 @@ def test_an_executor_that_dies_keeps_its_permit_for_its_lease_only() -> None:
     assert one.handle(message_of(one.job, NOON + 90 * SECOND)).handled is Handled.DEFERRED
     one.world.clock.set(NOON + 123 * SECOND)
     assert one.handle(message_of(one.job, NOON + 2 * MINUTE)).handled is Handled.RAN
+
+
+class TestPuttingOff:
+    def test_a_check_while_none_is_known_to_be_free_claims_nothing(self) -> None:
+        """Of a thousand runs that wait, each would cost its owner's neighbours six requests."""
+        one, ends_at = OneRun(), NOON + 5 * MINUTE
+        holders = (PermitHolder("another's claim", ends_at),)
+        turns = (QueuedRun("another", NOON, ends_at),)
+        gate = AdmissionRow(OWNER, PERMITS_ROW, 1, ends_at, holders=holders, turns=turns)
+        assert one.world.admission_rows.put(gate, None)
+        message, rows = one.due(1), list[Run | None]()
+        for _ in range(3):
+            assert one.handle(message).handled is Handled.DEFERRED
+            rows.append(one.world.runs.get(message.key))
+            (kept,) = one.world.queue.kept()
+            one.world.queue.delete(kept.receipt)
+            one.world.clock.set(kept.visible_at)
+            message = kept.message
+        assert rows[0] is None, "it has no row until its second check"
+        assert rows[1] is not None
+        assert (rows[1].status, rows[1].waits) == (RunStatus.SCHEDULED, 1)
+        assert rows[2] == rows[1]
+        assert message.waits == 1
+        one.world.clock.set(ends_at)
+        assert one.handle(message).handled is Handled.RAN
+
+    def test_a_run_whose_executor_died_is_not_put_off(self) -> None:
+        """Its attempt counts at once, and it is not shown as running for longer."""
+        one = OneRun()
+
+        def die(call: Call) -> Outcome:
+            one.timers.pass_()
+            raise KeyboardInterrupt
+
+        one.world.targets.behave = die
+        message = one.due(1)
+        with pytest.raises(KeyboardInterrupt):
+            one.handle(message)
+        lease_until = one.world.clock.now() + (FUNCTION_SECONDS + 1) * SECOND
+        one.world.clock.set(lease_until)
+        holders = (PermitHolder("another's claim", lease_until + MINUTE),)
+        gate = one.world.admission_rows.get(OWNER, PERMITS_ROW)
+        assert gate is not None
+        held = replace(gate, holders=holders).next_revision()
+        assert one.world.admission_rows.put(held, gate.revision)
+        assert one.handle(message).handled is Handled.DEFERRED
+        row = one.world.runs.get(message.key)
+        assert row is not None
+        assert row.status is RunStatus.RETRYING
+
+    def test_what_is_given_back_here_is_known_at_once(self) -> None:
+        one = OneRun()
+        held: list[Report] = []
+
+        def behave(call: Call) -> Outcome:
+            if not held:
+                one.timers.pass_()
+                held.append(one.handle(one.due(2)))
+                held.append(one.handle(replace(held[0].message, wait_until=NOON + 2 * MINUTE)))
+            return Success(None)
+
+        one.world.targets.behave = behave
+        one.handle(one.due(1))
+        assert [each.handled for each in held] == [Handled.DEFERRED] * 2
+        now = one.world.clock.now()
+        assert one.handle(replace(held[1].message, wait_until=now)).handled is Handled.RAN
 
 
 def test_a_store_that_fails_meanwhile_costs_no_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,8 +102,8 @@ class Deployment:
         self.crashes: list[tuple[str, Exception]] = []
         self.bad_entries: list[str] = []
         self.untold: list[datetime] = []
-        self.taken_from: dict[str, Lane] = {}
-        """By the name of a task that handles a message: the lane that it came from."""
+        self.taken: dict[str, Received] = {}
+        """By the name of a task that handles a message: what it was given."""
         self.on_report: Callable[[Report], None] = lambda report: None
         self.on_invoke: Callable[[Task, int], None] = lambda task, at_us: None
         self.on_tick: Callable[[list[SegmentReport]], None] = lambda reports: None
@@ -382,7 +382,7 @@ class Deployment:
         task = self.loop.current
         name = "" if task is None else task.name
         if self.loop.interleaves:
-            self.taken_from[name] = one.lane
+            self.taken[name] = one
         for report in self._run(name, step).whole:
             self.on_report(report)
 

@@ -11,14 +11,7 @@ from carillon.domain.job import Job, JobState, Lane
 from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from tests.simulation.judging import checker_stops
-from tests.simulation.judging.evidence import (
-    BY_CHUNK,
-    CLAIMS,
-    Ack,
-    Circumstances,
-    Delivery,
-    RunWrite,
-)
+from tests.simulation.judging.evidence import CLAIMS, Ack, Circumstances, Delivery, RunWrite
 from tests.simulation.judging.known import Known
 
 _I2 = "I2"
@@ -382,12 +375,13 @@ def _stops_at_pause(key: RunKey) -> bool:
 
 
 def _claimed_at(known: Known, key: RunKey, delivery: Delivery) -> datetime | None:
-    """When the caller had last claimed the run, or the chunk that has it."""
+    """When the caller had last claimed the run, or its chunk: a call in that which lasts puts a row
+    of its own."""
     claims = [
-        write.after.updated_at if write.method == BY_CHUNK[0] and write.after else write.at
+        write.at
         for write in known.writes.get(key, ())
         if write.method in CLAIMS
         and write.process == delivery.process
         and write.at <= delivery.begun_at
     ]
-    return claims[-1] if claims else None
+    return delivery.chunk_claimed_at or (claims[-1] if claims else None)

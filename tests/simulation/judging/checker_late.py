@@ -19,23 +19,25 @@ def ran_late(known: Known) -> Iterator[Violation]:
     """Occurrences that were called late, though a later one was due when they were claimed.
 
     Lenient: where anything had struck since they were due, or an outage of ticks had a say; what
-    was held back before; what was chosen in the place of others, at the end of a pause, too; under
-    calendars; what came so late that its job was completed by then, whose last occurrence
+    was held back before; what was chosen in the place of others, as after a pause or a hand-over;
+    under calendars; what came so late that its job was completed by then, whose last occurrence
     represents no other.
     """
     evidence = known.evidence
     if not evidence.is_complete:
         return
-    passed_over = [row for rows in known.rows.values() for row in rows if row.reason == "catch_up"]
-    chosen = {(row.note or "").split(" ")[0] for row in passed_over}
-    spans = {(row.key.job_id, row.key.fire_at) for row in passed_over if row.covers_from}
+    chosen = {
+        (row.note or "").split(" ")[0]
+        for rows in known.rows.values()
+        for row in rows
+        if row.reason == "catch_up"
+    }
     for run_id, deliveries in known.deliveries.items():
         key, first = known.run_ids.get(run_id), deliveries[0]
         job = known.job_at(first.job_id, first.job_revision)
         if key is None or job is None or run_id in chosen or not _is_asked_of(key, job):
             continue
-        stands_for_others = (key.job_id, job.schedule.previous(key.fire_at)) in spans
-        if job.state is not JobState.ACTIVE or stands_for_others:
+        if job.state is not JobState.ACTIVE or first.stands_for_others:
             continue
         claim = next(iter(known.writes.get(key, ())), None)
         if claim is None or claim.after is None or claim.process != first.process:

@@ -3,7 +3,6 @@ was claimed and finished by whoever held the chunk."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime
 
 from carillon.domain.chunks.chunk import Chunk, Outcome, ref_of, run_under, success_of
@@ -24,10 +23,12 @@ def handler_of(name: str) -> str:
 
 
 class SeenChunks:
-    """`by_chunk` has the rows of the runs that have succeeded in one."""
+    """`by_chunk` has the rows of the runs that have succeeded in one, `claimed_at` when a process
+    had claimed one."""
 
     def __init__(self) -> None:
         self.by_chunk: dict[RunKey, Run] = {}
+        self.claimed_at: dict[str, datetime] = {}
         self._members: defaultdict[ChunkKey, dict[bytes, Message]] = defaultdict(dict)
         self._held: dict[str, Chunk] = {}
         self._claimed: set[ChunkKey] = set()
@@ -46,7 +47,8 @@ class SeenChunks:
         if chunk is None or chunk.is_final or chunk.key in self._claimed:
             return
         self._claimed.add(chunk.key)
-        self._held[process] = replace(chunk, claimed_at=at)
+        self._held[process] = chunk
+        self.claimed_at[process] = at
         for ref in chunk.refs:
             yield self._members[chunk.key][ref].key.run_id
 
@@ -59,7 +61,7 @@ class SeenChunks:
         self, process: str, stored: Chunk | None, run_id: str, at: datetime
     ) -> Iterator[RunWrite]:
         """The claim of a run that is called under its chunk's: what the chunk's claim stands for,
-        if it still does. Its row is of the chunk's claim, and the write of the call."""
+        if it still does."""
         held = self._held.get(process)
         if held is None or stored is None or stored.is_final or stored.claim_id != held.claim_id:
             return

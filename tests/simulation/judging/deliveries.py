@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from carillon.domain.job import Lane
+from carillon.domain.message import Message
 from carillon.executor.targets import Call, Outcome, Success
 from carillon.simulation.loop import Task
 from carillon.simulation.targets import TargetCall
-from tests.simulation.judging.evidence import (
-    Delivery,
-)
+from carillon.stores.memory.messaging import Received
+from tests.simulation.judging.evidence import Delivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Delivered:
     read: Read | None
     task: Task | None
     faults_before: int | None
-    lane: Lane | None
+    taken: Received | None
+    chunk_claimed_at: datetime | None = None
     ended: TargetCall | None = None
 
 
@@ -38,6 +39,11 @@ def _is_success(call: Call, outcome: Outcome | None) -> bool:
     if not isinstance(outcome, Success):
         return False
     return call.report_to is None or not outcome.is_accepted
+
+
+def _stands_for_others(taken: Received | None) -> bool:
+    order = None if taken is None else taken.order
+    return isinstance(order, Message) and order.missed is not None
 
 
 def delivery_of(seen: Delivered) -> Delivery:
@@ -51,7 +57,9 @@ def delivery_of(seen: Delivered) -> Delivery:
         process=begun.process,
         job_read_at=None if seen.read is None else seen.read.at,
         job_revision=None if seen.read is None else seen.read.revision,
-        lane=seen.lane,
+        lane=None if seen.taken is None else seen.taken.lane,
+        stands_for_others=_stands_for_others(seen.taken),
+        chunk_claimed_at=seen.chunk_claimed_at,
         job_lane=None if seen.read is None else seen.read.lane,
         is_untouched=task is not None
         and task.process.faults == seen.faults_before

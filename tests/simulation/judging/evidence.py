@@ -46,6 +46,8 @@ class Delivery:
     `is_untouched`: no fault struck its process from the claim to the acknowledgement. `lane` is
     where its message was taken from, `job_lane` that of the row which was read; None where not
     known. `owner` is the one as whose the target was called, "" where not known.
+    `chunk_claimed_at`: when its process had claimed the chunk that it is called in.
+    `stands_for_others`: its message represents occurrences that were missed.
     """
 
     run_id: str
@@ -62,6 +64,8 @@ class Delivery:
     lane: Lane | None = None
     job_lane: Lane | None = None
     owner: str = ""
+    chunk_claimed_at: datetime | None = None
+    stands_for_others: bool = False
 
 
 @dataclass(frozen=True, slots=True)

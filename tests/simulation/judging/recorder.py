@@ -128,7 +128,8 @@ class Recorder:
             self._reads.get((process, call.call.job_id)),
             self._tasks.get(process),
             self._faults_before_claim.get((process, run_id)),
-            self._known_deployment().taken_from.get(process),
+            self._known_deployment().taken.get(process),
+            self._chunks.claimed_at.get(process),
         )
         self._delivered.append(delivered)
         self._open[call.process] = delivered

@@ -135,16 +135,16 @@ def test_a_catch_up_of_a_generation_older_than_all_remembered_ones_is_taken_for_
     assert found(story(4)) == []
 
 
-@pytest.mark.parametrize(("until", "is_late"), [(40, True), (50, False)])
-def test_what_stands_for_those_missed_in_a_pause_may_run_beside_a_later_one(
-    until: int, is_late: bool
-) -> None:
-    """Seed 6700000490: the executors were away when the pause ended."""
+@pytest.mark.parametrize("stands_for_others", [False, True])
+def test_what_stands_for_those_missed_may_run_beside_a_later_one(stands_for_others: bool) -> None:
+    """Seeds 6700000490 and 6710000149: executors were away when a pause ended, or a step of a
+    hand-over died."""
     book = Book()
-    book.passed_over(10, until, until // 10, at=130)
-    book.ran(key_of(60), 130)
+    row = book.claimed(key_of(60), after(130))
+    book.called(row, after(130), stands_for_others=stands_for_others)
+    book.finished(row, after(130.2))
     broken = [text for name, text in found(book.evidence(65)) if name == "late"]
-    assert bool(broken) is is_late
+    assert bool(broken) is not stands_for_others
 
 
 def test_a_run_may_start_after_a_change_only_by_a_row_that_was_read_before() -> None:

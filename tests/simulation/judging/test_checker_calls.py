@@ -12,7 +12,7 @@ from carillon.domain.policies import CatchUp, Overlap, RetryPolicy
 from carillon.domain.run import AttemptRecord, Resolution, RunKind, RunStatus
 from carillon.schedules import parse_schedule
 from tests.simulation.judging.checker_book import JOB_ID, Book, after, found, key_of, only, plain
-from tests.simulation.judging.evidence import BY_CHUNK, Circumstances, Evidence
+from tests.simulation.judging.evidence import Circumstances, Evidence
 from tests.support.jobs import job_with
 
 SKIPPED, RETRYING, DEAD = RunStatus.SKIPPED, RunStatus.RETRYING, RunStatus.DEAD
@@ -234,15 +234,18 @@ def test_no_run_starts_after_an_acknowledged_rest(what: str) -> None:
 
 
 @pytest.mark.parametrize(("claimed_at", "is_broken"), [(20.1, False), (21.0, True)])
-def test_what_a_chunk_calls_was_claimed_when_that_was(claimed_at: float, is_broken: bool) -> None:
-    """Seed 6700000815: its write is told at the call."""
-    book = Book()
+def test_what_a_chunk_calls_was_claimed_with_the_chunk(claimed_at: float, is_broken: bool) -> None:
+    """Seeds 6700000815 and 6710001017: it is told at the call, or once a call that lasts has its
+    row."""
+    book, chunk_claimed_at = Book(), after(claimed_at)
     book.ran_at(10)
     book.pause(19)
     book.acknowledged("pause", 20.5)
-    row = book.claimed(key_of(20), after(claimed_at), effective_at=after(20))
-    book.writes[-1] = replace(book.writes[-1], method=BY_CHUNK[0], at=after(21.2))
-    book.called(row, after(21.2), job_read_at=after(20.4), job_revision=1)
+    row = book.claimed(key_of(20), after(21.2))
+    read_at = after(20.4)
+    book.called(
+        row, after(21.2), job_read_at=read_at, job_revision=1, chunk_claimed_at=chunk_claimed_at
+    )
     book.finished(row, after(21.4))
     assert ("pause" in {name for name, _ in found(book.evidence(35))}) is is_broken
 

@@ -1,9 +1,12 @@
 """An owner's limit of concurrent runs: pure decisions."""
 
+from dataclasses import replace
 from datetime import timedelta
 
-from carillon.domain.admission.limits import are_used_up, wait_for_permit
-from carillon.domain.admission.state import PERMITS_ROW, AdmissionRow, PermitHolder
+import pytest
+
+from carillon.domain.admission.limits import are_used_up, is_held_back, wait_for_permit
+from carillon.domain.admission.state import PERMITS_ROW, AdmissionRow, PermitHolder, QueuedRun
 from tests.unit.domain.samples import NOON, message
 
 MINUTE = timedelta(minutes=1)
@@ -35,3 +38,35 @@ def test_a_run_that_waits_says_why_and_looks_again_ever_later() -> None:
     seconds = [((each.message.wait_until or NOON) - NOON).total_seconds() for each in waits]
     assert seconds == [16, 32, 150]
     assert {each.reason for each in waits} == {"5 runs of its owner last longer than 2 s"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "waited_seconds", "behind_its_row_seconds", "ahead", "answer"),
+    [
+        (2, 20, 0, 0, True),
+        (3, 20, 0, 0, False),
+        (2, 40, 0, 0, False),
+        (2, 40, 0, 1, False),
+        (2, 40, 0, 2, True),
+        (2, 400, 299, 2, True),
+        (2, 400, 301, 2, False),
+    ],
+    ids=[
+        "used up",
+        "one is free",
+        "its turn has come",
+        "or is the next",
+        "two are ahead",
+        "its row is as good as right",
+        "its row says what is long past",
+    ],
+)
+def test_what_would_wait_on_is_held_back(
+    limit: int, waited_seconds: int, behind_its_row_seconds: int, ahead: int, answer: bool
+) -> None:
+    due_at = NOON - timedelta(seconds=waited_seconds)
+    waiting = replace(
+        message(waits=1), due_at=due_at, wait_until=NOON - timedelta(seconds=behind_its_row_seconds)
+    )
+    turns = tuple(QueuedRun(f"r{n}", due_at - MINUTE, NOON + MINUTE) for n in range(ahead))
+    assert is_held_back(replace(GATE, turns=turns), limit, waiting, NOON) is answer

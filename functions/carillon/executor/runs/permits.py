@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 
 from carillon.domain.admission import limits
@@ -12,6 +13,7 @@ from carillon.domain.message import Message
 from carillon.domain.quotas import Quota
 from carillon.domain.run import Run
 from carillon.errors import StoreUnavailableError
+from carillon.executor.batch import Report, defer
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import change_admission, enter
 
@@ -24,7 +26,24 @@ class Permits:
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._ports = ports
-        self._known: dict[str, tuple[datetime, bool]] = {}
+        self._known: dict[str, tuple[datetime, AdmissionRow | None]] = {}
+
+    def put_off(self, message: Message, claim: Claim) -> Report | None:
+        """Let a run that would only wait come again, before it is claimed: of a thousand that wait,
+        each would cost six requests at every check, of a burst all at once.
+
+        Where it has yet to begin, it has no row until its second check. Raises
+        StoreUnavailableError and QueueUnavailableError.
+        """
+        limit, now = self._limit(message), self._ports.clock.now()
+        if not limit or claim.is_takeover:
+            return None
+        if not limits.is_held_back(self._gate(message.key.owner), limit, message, now):
+            return None
+        wait = limits.wait_for_permit(message, limit, now, self._ports.entropy.fraction())
+        at = wait.message.starts_at
+        again = message if message.waits else replace(message, wait_until=at)
+        return defer(self._ports, again, at, wait.reason)
 
     def enter(self, claim: Claim, message: Message) -> Wait | None:
         """The next check, if the owner's permits are used up.
@@ -37,7 +56,7 @@ class Permits:
             return None
         if self._is_strict(message):
             return self._take(limit, claim, message)
-        if not self._are_used_up(limit, message.key.owner):
+        if not limits.are_used_up(self._gate(message.key.owner), limit, self._ports.clock.now()):
             return None
         now, fraction = self._ports.clock.now(), self._ports.entropy.fraction()
         return limits.wait_for_permit(message, limit, now, fraction)
@@ -80,20 +99,22 @@ class Permits:
     def _is_strict(self, message: Message) -> bool:
         return bool(self._limit(message)) and message.waits > 0
 
-    def _are_used_up(self, limit: int, owner: str) -> bool:
+    def _gate(self, owner: str) -> AdmissionRow | None:
+        """The owner's permits as they were seen less than `KNOWN_FOR` ago, unless they have been
+        changed here since."""
         now = self._ports.clock.now()
-        known_at, answer = self._known.get(owner, (None, False))
+        known_at, gate = self._known.get(owner, (None, None))
         if known_at is None or not now - limits.KNOWN_FOR < known_at <= now:
             gate = self._ports.admission_rows.get(owner, PERMITS_ROW)
-            answer = limits.are_used_up(gate, limit, now)
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[owner] = now, answer
-        return answer
+            self._known[owner] = now, gate
+        return gate
 
     def _take(self, limit: int, claim: Claim, message: Message) -> Wait | None:
         places = Places(limit, "its owner's permits", is_share=True)
         outcome = enter(self._ports, PERMITS_ROW, places, claim, message)
+        self._known.pop(message.key.owner, None)
         return outcome if isinstance(outcome, Wait) else None
 
     def _release(self, run: Run) -> None:
@@ -101,4 +122,6 @@ class Permits:
             self._change(run, lambda gate: limits.leave(gate, run))
 
     def _change(self, run: Run, change: Callable[[AdmissionRow], AdmissionRow | None]) -> bool:
-        return change_admission(self._ports.admission_rows, run.key.owner, PERMITS_ROW, change)
+        changed = change_admission(self._ports.admission_rows, run.key.owner, PERMITS_ROW, change)
+        self._known.pop(run.key.owner, None)
+        return changed

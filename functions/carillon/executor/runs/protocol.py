@@ -92,8 +92,10 @@ class RunProtocol:
                 report = self._without_claim(message, decision)
             elif decision.is_takeover and not alone:
                 raise RunAloneError(f"an executor died on {message.key.run_id}")
-            elif self._claims(decision):
-                report = self._go_on(message, decision, ends_at)
+            else:
+                report = self.permits.put_off(message, decision)
+                if report is None and self._claims(decision):
+                    report = self._go_on(message, decision, ends_at)
             if report is not None:
                 return report
         return defer(self._ports, message, self._ports.clock.now(), "the run changed at every step")

@@ -1,6 +1,6 @@
 """Limits: rates, concurrency keys, an owner's concurrent runs, failures in a row."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -106,6 +106,7 @@ _TURN_KEPT = timedelta(seconds=60)
 """After its last check. A queued run whose job was deleted, for instance, loses its turn then."""
 _TURN_RENEWED = timedelta(seconds=30)
 _LONGEST_PAUSE = timedelta(minutes=15)
+_MOST_BEHIND_ITS_ROW = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +144,17 @@ def enter(
     others = tuple(holder for holder in live if holder.claim_id not in own)
     run_id = claim.run.key.run_id
     turns = tuple(turn for turn in gate.turns if now < turn.until and turn.run_id != run_id)
-    ahead = sum((turn.due_at, turn.run_id) < (message.due_at, run_id) for turn in turns)
+    ahead = _ahead(turns, message)
     free = places.limit - len(others)
     if free > 0 and (len(others) < len(live) or ahead < free):
         holders = (*others, PermitHolder(claim.run.claim_id, until))
         return Verdict(Proceed(), replace(gate, holders=holders, turns=turns).lasting(until))
     held = f"held by {_runs(len(others))}" if free <= 0 else f"behind {_runs(ahead)}"
     reason = f"waits for {places.what}, {held}"
-    waited, most_turns = now - message.due_at, min(places.limit, _MOST_TURNS)
-    if waited < _PATIENCE or ahead >= most_turns:
+    if not _has_a_turn(places.limit, ahead, message, now):
         if places.is_share:
             return Verdict(wait_for_share(message, now, reason, fraction))
+        waited = now - message.due_at
         if waited < _PATIENCE:
             return Verdict(poll(message, now, reason, fraction))
         return Verdict(wait_until(message, now + _long_pause(waited, fraction), reason))
@@ -162,8 +163,35 @@ def enter(
     if any(turn.run_id == run_id and turn.until > renewed_at for turn in gate.turns):
         return Verdict(waits)
     with_own = (*turns, QueuedRun(run_id, message.due_at, now + _TURN_KEPT))
+    most_turns = _most_turns(places.limit)
     first = sorted(with_own, key=lambda turn: (turn.due_at, turn.run_id))[:most_turns]
     return Verdict(waits, replace(gate, turns=tuple(first)).lasting(now + _TURN_KEPT))
+
+
+def _ahead(turns: Iterable[QueuedRun], message: Message) -> int:
+    own = (message.due_at, message.key.run_id)
+    return sum((turn.due_at, turn.run_id) < own for turn in turns)
+
+
+def _most_turns(limit: int) -> int:
+    return min(limit, _MOST_TURNS)
+
+
+def _has_a_turn(limit: int, ahead: int, message: Message, now: datetime) -> bool:
+    return now - message.due_at >= _PATIENCE and ahead < _most_turns(limit)
+
+
+def is_held_back(gate: AdmissionRow | None, limit: int, message: Message, now: datetime) -> bool:
+    """True if a run would only wait for its owner's permits: none is free, and its turn has yet to
+    come. Not of one that has been held back so for long: its row is to say what it waits for."""
+    if message.waits:
+        is_told = now - message.starts_at <= _MOST_BEHIND_ITS_ROW
+    else:
+        is_told = message.wait_until is None
+    if gate is None or not is_told:
+        return False
+    ahead = _ahead((turn for turn in gate.turns if now < turn.until), message)
+    return are_used_up(gate, limit, now) and not _has_a_turn(limit, ahead, message, now)
 
 
 def permits_taken(gate: AdmissionRow, now: datetime) -> int:
