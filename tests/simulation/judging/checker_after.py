@@ -26,7 +26,7 @@ def followed(known: Known) -> Iterator[Violation]:
     if not known.evidence.is_complete:
         return
     for key, writes in known.writes.items():
-        if key.kind is RunKind.AFTER and not key.redrive and _has_lasted(writes[-1]):
+        if key.kind is RunKind.AFTER and not key.redrive and _has_lasted(known, writes[-1]):
             fault = _unfounded(known, key)
             if fault:
                 yield Violation("after", key.job_id, f"{key.run_id}: {fault}", key.fire_at)
@@ -50,9 +50,13 @@ def wrong_skip(known: Known, row: Run, job: Job) -> str | None:
     return None if _is_late(known, row.key, job) else "the run that it follows had ended in time"
 
 
-def _has_lasted(write: RunWrite) -> bool:
-    """True if the row is there, and not only by the claim of a process that was stopped."""
-    return write.after is not None and write.after.status is not RunStatus.RUNNING
+def _has_lasted(known: Known, write: RunWrite) -> bool:
+    """True if the row is there, and not only by the claim of a process that was stopped, or that a
+    request cancelled while it looked: a link may be ahead of a change that was not committed."""
+    row = write.after
+    if row is None or row.status is RunStatus.RUNNING:
+        return False
+    return row.status is not RunStatus.CANCELLED or row.key.run_id in known.deliveries
 
 
 def _unfounded(known: Known, key: RunKey) -> str | None:

@@ -8,9 +8,9 @@ from carillon.audit.evidence import Violation
 from carillon.domain.activity.results import Result
 from carillon.domain.notifying.notice import Notice
 from carillon.domain.notifying.notification import Notification
-from carillon.domain.notifying.window import RECORDING
+from carillon.domain.notifying.window import RECORDING, Window
 from carillon.domain.run import DEAD_LETTER, Run, RunKind, RunStatus
-from tests.simulation.judging.evidence import Recorded
+from tests.simulation.judging.evidence import Evidence, Recorded
 from tests.simulation.judging.known import Known
 
 _ENDS = frozenset({RunStatus.SUCCEEDED, *DEAD_LETTER})
@@ -90,11 +90,17 @@ def _is_owed(known: Known, notification: Notification, recorded: Recorded) -> bo
     if evidence.may_stand_still and is_late:
         return False
     window = evidence.windows.get((notification.owner, notification.name))
-    if window is not None and window.is_open and at > window.told_until:
-        done_by = window.until + evidence.settle + _STEP
-        if done_by > evidence.until:  # the end of its step may have yet to come
-            return False
+    if window is not None and _may_come(evidence, window, at):
+        return False
     return not any(-_BEFORE <= result.at - each <= _HINDERED for each in evidence.untold)
+
+
+def _may_come(evidence: Evidence, window: Window, at: datetime) -> bool:
+    """True if what was recorded at that instant may be told once the world has ended: the step at
+    the end of the window has yet to come, or its digest to be delivered."""
+    if window.is_open and at > window.told_until:
+        return window.until + evidence.settle + _STEP > evidence.until
+    return window.told_until > evidence.until and window.last_delivery not in evidence.notices
 
 
 def _is_about(notification: Notification, result: Result) -> bool:

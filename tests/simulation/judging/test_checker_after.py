@@ -110,6 +110,19 @@ def test_a_run_after_an_end_that_its_job_does_not_want() -> None:
     only(evidence(made, follower(Outcome.FAILED)), "after", "never ran after")
 
 
+@pytest.mark.parametrize("is_called", [True, False])
+def test_a_claim_that_was_cancelled_while_it_looked_follows_nothing(is_called: bool) -> None:
+    """Seed 6710000173: a change of the job had died behind its link."""
+    made = book()
+    row = made.claimed(AFTER_FIRST, after(11), effective_at=after(10))
+    if is_called:
+        made.called(row, after(11.1), job_id=FOLLOWER_ID)
+    cancelled = replace(row, status=RunStatus.CANCELLED, token=2, lease_until=None)
+    made.written(cancelled, after(11.3), "stop", "claim")
+    told = [text for _, text in found(evidence(made, follower(Outcome.FAILED)))]
+    assert any("never ran after" in text for text in told) is is_called
+
+
 def test_a_run_after_one_that_had_ended_long_before_the_job_was_there() -> None:
     made = book()
     row = made.claimed(AFTER_FIRST, after(150), effective_at=after(10))

@@ -7,6 +7,7 @@ from typing import Any
 from carillon.audit.evidence import JobVersion
 from carillon.domain.activity.results import Result
 from carillon.domain.notifying.notification import Told
+from carillon.domain.notifying.window import Noted, Window
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import job_id_of
 from tests.simulation.judging.checker_book import after
@@ -111,3 +112,24 @@ def test_a_message_tells_of_what_has_not_happened() -> None:
 def test_a_delivery_that_never_ended() -> None:
     row = _run(_TOLD.delivery(after(100), 1), RunStatus.RETRYING, 100)
     assert any("is retrying" in each for each in _found(runs=[row]))
+
+
+def test_a_digest_that_was_made_after_the_end_may_have_yet_to_be_delivered() -> None:
+    """Seed 6710000100: the window ended eleven minutes after what is judged."""
+    window = Window(
+        owner=_TOLD.owner,
+        name=_TOLD.name,
+        opened_at=after(90),
+        until=after(2000),
+        last_delivery=_TOLD.delivery(after(1100), 2).run_id,
+        told_until=after(1090),
+        quiet_until=after(1160),
+        first=Noted(Told.RUN_DEAD, after(90), _failed().key.job_id, "import"),
+        expires_at=after(9999),
+    )
+
+    def texts(window: Window, *sent: tuple[int, dict[str, Any]]) -> list[str]:
+        return _found(*sent, windows={(_TOLD.owner, _TOLD.name): window})
+
+    assert texts(window) == []
+    assert len(texts(replace(window, told_until=after(900)))) == 1
