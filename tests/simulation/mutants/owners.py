@@ -9,6 +9,7 @@ from typing import Any
 
 import carillon.domain.wheel.segment as segment
 import carillon.tick.counting as counting
+from carillon.domain.admission import limits
 from carillon.domain.job import Lane
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel.entry import Entry, Slot, minute_start
@@ -140,6 +141,13 @@ OWNERS_APART = (
         ("permits",),
         "runs that have waited all begin where they find a permit free, and take it after 2 s",
         (Swap(Permits, "_is_strict", instead(lambda self, message: False)),),
+        reshape=_LASTING,
+    ),
+    Mutant(
+        "put_off_whatever_is_free",
+        ("I1", "late", "share", "runaway"),
+        "a run that has waited is put off, whether a permit is free or not",
+        (Swap(limits, "is_held_back", instead(lambda gate, limit, message, now: True)),),
         reshape=_LASTING,
     ),
 )
