@@ -132,8 +132,10 @@ def _not_superseded(known: Known, row: Run, job: Job, write: RunWrite) -> str | 
         return f"no other can stand for one of {job.schedule.text!r}"
     held: list[Run] = []
     for each in known.writes.get(key, ()):
-        if each.at < write.at:  # what made its row for nothing has removed it: it begins anew
-            held = [] if each.after is None else [*held, each.after]
+        if each is write:
+            break
+        # What made its row for nothing has removed it: it begins anew, perhaps at once.
+        held = [] if each.after is None else [*held, each.after]
     if any(run.status is not RunStatus.RUNNING or run.attempt > 1 for run in held):
         return "it had begun, or a policy had held it back"
     due_at = row.effective_at or key.fire_at

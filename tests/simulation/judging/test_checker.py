@@ -147,6 +147,25 @@ def test_what_stands_for_those_missed_may_run_beside_a_later_one(stands_for_othe
     assert bool(broken) is not stands_for_others
 
 
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_what_begins_anew_at_the_instant_of_its_removal_may_be_passed_over(
+    is_removed: bool,
+) -> None:
+    """Seed 6710009051: what had made the row for nothing removed it, and another message came."""
+    book, key = Book(), key_of(20)
+    book.claimed(key_of(90), after(95))
+    died = book.claimed(key, after(70), process="a", attempt=2)
+    if is_removed:
+        book.writes.append(RunWrite(after(100), "a", "discard_claim", died, None))
+        del book.rows[key]
+    row = book.claimed(key, after(100), process="b")
+    note = f"{key_of(90).run_id} was due by then"
+    skip = replace(row, status=RunStatus.SKIPPED, reason="catch_up", note=note, lease_until=None)
+    book.written(skip, after(100), "b", "finish")
+    broken = [text for name, text in found(book.evidence(100)) if name == "skip"]
+    assert any("it had begun" in text for text in broken) is not is_removed
+
+
 def test_a_run_may_start_after_a_change_only_by_a_row_that_was_read_before() -> None:
     def story(revision: int) -> Evidence:
         book = Book()
