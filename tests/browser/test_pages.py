@@ -23,7 +23,7 @@ PAGES = {
 SEPTEMBER = 9
 READABLE = (
     "/jobs", "/jobs?q=no-such", "/new", "/activity", "/forecast", "/dead-letters", "/calendars",
-    "/operations", "/notifications", "/notifications/new", "/segments",
+    "/operations", "/notifications", "/notifications/new", "/quotas", "/segments",
 )  # fmt: skip
 WRITING = re.compile(
     "^(New |Make |Pause all|Pause…|Resume|Run |Edit|Delete|Save|Create|Cancel|"

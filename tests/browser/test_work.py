@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from carillon.console.loopback import Loopback
 from tests.browser.conftest import Visit
-from tests.browser.rehearsed import served
+from tests.browser.rehearsed import jobs, served
 from tests.browser.test_pages import LOOKS
 
 HERD = 700
@@ -55,6 +55,8 @@ def busy() -> Iterator[str]:
         made = ask(url, "POST", "/jobs/bulk", {"items": [_without_nulls(each) for each in herd]})
         assert made["created"] == HERD
         ask(url, "PUT", "/notifications/ops", NOTIFICATION)
+        limits = {"starts_per_minute": 600, "concurrent_runs": 40}
+        ask(url, "PUT", "/owners/team/billing/quota", limits)
         yield url
 
 
@@ -88,6 +90,7 @@ PAGES = {
     "calendar": ("/calendars/latvia?year=2026", ".plain-list li"),
     "operations": ("/operations", ".empty, progress"),
     "segments": ("/segments", "table tbody tr"),
+    "quotas": ("/quotas?owner=team/billing", "input"),
     "notifications": ("/notifications", "table tbody tr"),
     "notification": ("/notifications/new", ".fields"),
 }
@@ -187,3 +190,36 @@ def test_a_run_is_on_the_live_page_soon_after_its_end(
     shown_at = datetime.now(UTC)
     ended = ask(busy, "GET", f"/runs/{run['run_id']}")["finished_at"]
     assert shown_at - datetime.fromisoformat(ended) <= WITHIN
+
+
+def test_an_operator_sets_what_a_team_may_have(visit: Visit, console: Loopback, busy: str) -> None:
+    page = visit.page
+    visit.open(console, "/quotas")
+    mine = page.get_by_role("row", name="Jobs that are not deleted")
+    expect(mine).to_contain_text(f"{HERD + len(list(jobs()))}")
+
+    page.get_by_label("Owner").fill("billing")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Limits of team/billing alone").wait_for()
+    assert page.url.endswith("#/quotas?owner=billing")
+    theirs = page.get_by_role("row", name="Jobs that are not deleted")
+    expect(theirs).to_contain_text("all owners")
+    page.get_by_role("spinbutton", name="Jobs").fill("20000000")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_contain_text("less than or equal to")
+    assert [each for each in visit.complaints if "422" not in each] == []
+    visit.complaints.clear()
+    page.get_by_role("spinbutton", name="Jobs").fill("25")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").get_by_text("within half a minute")).to_be_visible()
+    expect(theirs).to_contain_text("this owner")
+    expect(page.get_by_role("progressbar", name="Jobs: 0 of 25")).to_be_visible()
+    assert visit.findings() == []
+    stored = ask(busy, "GET", "/owners/team/billing/quota")["quotas"]
+    assert [(each["limit"], each["own"]) for each in stored if each["name"] == "jobs"] == [
+        (25, True)
+    ]
+
+    page.get_by_role("spinbutton", name="Jobs").fill("")
+    page.get_by_role("button", name="Save").click()
+    expect(theirs).to_contain_text("all owners")

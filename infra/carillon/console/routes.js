@@ -26,5 +26,6 @@ export const ROUTES = [
   { path: "/operations", title: "Operations", key: "o", load: () => import("./pages/operations.js") },
   { path: "/notifications", title: "Notifications", key: "m", load: () => import("./pages/notifications.js") },
   { path: "/notifications/:name", title: "Notification", load: () => import("./pages/notification.js") },
+  { path: "/quotas", title: "Quotas", key: "q", load: () => import("./pages/quotas.js") },
   { path: "/segments", title: "Segments", key: "s", operators: true, load: () => import("./pages/segments.js") },
 ];

@@ -23,6 +23,8 @@ export type Calendar = Schemas["CalendarForm"];
 export type InMinute = Schemas["MinuteJobForm"];
 export type Notification = Schemas["NotificationForm"];
 export type Segment = Schemas["SegmentForm"];
+export type Quotas = Schemas["QuotasForm"];
+export type Quota = Schemas["QuotaForm"];
 
 export type paths = described;
 
