@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from carillon.domain.admission.limits import are_used_up, is_held_back, wait_for_permit
+from carillon.domain.admission.limits import are_used_up, is_held_back, put_off, wait_for_permit
 from carillon.domain.admission.state import PERMITS_ROW, AdmissionRow, PermitHolder, QueuedRun
 from tests.unit.domain.samples import NOON, message
 
@@ -48,8 +48,8 @@ def test_a_run_that_waits_says_why_and_looks_again_ever_later() -> None:
         (2, 40, 0, 0, False),
         (2, 40, 0, 1, False),
         (2, 40, 0, 2, True),
-        (2, 400, 299, 2, True),
-        (2, 400, 301, 2, False),
+        (2, 1000, 900, 2, True),
+        (2, 1000, 901, 2, False),
     ],
     ids=[
         "used up",
@@ -70,3 +70,16 @@ def test_what_would_wait_on_is_held_back(
     )
     turns = tuple(QueuedRun(f"r{n}", due_at - MINUTE, NOON + MINUTE) for n in range(ahead))
     assert is_held_back(replace(GATE, turns=turns), limit, waiting, NOON) is answer
+
+
+@pytest.mark.parametrize(
+    ("waits", "behind_its_row_seconds", "seconds"),
+    [(0, 0, 16), (1, 0, 64), (1, 100, 200), (1, 500, 300)],
+)
+def test_what_is_held_back_comes_ever_later(
+    waits: int, behind_its_row_seconds: int, seconds: int
+) -> None:
+    at = NOON - timedelta(seconds=behind_its_row_seconds)
+    waiting = replace(message(waits=waits), due_at=at, wait_until=at if waits else None)
+    later = put_off(waiting, 5, NOON, 0.0)
+    assert later.message == replace(waiting, wait_until=NOON + timedelta(seconds=seconds))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import datetime
 
 from carillon.domain.admission import limits
@@ -40,10 +39,9 @@ class Permits:
             return None
         if not limits.is_held_back(self._gate(message.key.owner), limit, message, now):
             return None
-        wait = limits.wait_for_permit(message, limit, now, self._ports.entropy.fraction())
-        at = wait.message.starts_at
-        again = message if message.waits else replace(message, wait_until=at)
-        return defer(self._ports, again, at, wait.reason)
+        wait = limits.put_off(message, limit, now, self._ports.entropy.fraction())
+        again = message if message.waits else wait.message
+        return defer(self._ports, again, wait.message.starts_at, wait.reason)
 
     def enter(self, claim: Claim, message: Message) -> Wait | None:
         """The next check, if the owner's permits are used up.

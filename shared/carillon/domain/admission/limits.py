@@ -106,7 +106,8 @@ _TURN_KEPT = timedelta(seconds=60)
 """After its last check. A queued run whose job was deleted, for instance, loses its turn then."""
 _TURN_RENEWED = timedelta(seconds=30)
 _LONGEST_PAUSE = timedelta(minutes=15)
-_MOST_BEHIND_ITS_ROW = timedelta(minutes=5)
+_MOST_BEHIND_ITS_ROW = timedelta(minutes=15)
+_LONGEST_PUT_OFF = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +193,17 @@ def is_held_back(gate: AdmissionRow | None, limit: int, message: Message, now: d
         return False
     ahead = _ahead((turn for turn in gate.turns if now < turn.until), message)
     return are_used_up(gate, limit, now) and not _has_a_turn(limit, ahead, message, now)
+
+
+def put_off(message: Message, limit: int, now: datetime, fraction: float) -> Wait:
+    """The next check of a run that is held back: in its first wait, or twice as late behind the
+    instant that its row says, so that checks do not increase with the number of waiting runs."""
+    wait = wait_for_permit(message, limit, now, fraction)
+    if not message.waits:
+        return Wait(replace(message, wait_until=wait.message.wait_until), wait.reason)
+    seconds = max(wait.message.starts_at - now, now - message.starts_at)
+    later = now + min(2 * seconds, _LONGEST_PUT_OFF)
+    return Wait(replace(message, wait_until=later), wait.reason)
 
 
 def permits_taken(gate: AdmissionRow, now: datetime) -> int:
