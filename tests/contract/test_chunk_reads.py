@@ -182,7 +182,7 @@ class TestRecords:
         table = settings_of(aws_kit).runs_table
         partition = f"~generations#{record.owner}#{record.job_id}"
         (item,) = aws_kit.raw_items(table, job_key=partition)
-        assert item["expires_at"] == {"N": str(int(NOW.timestamp()) + 1)}
+        assert item["ttl"] == {"N": str(int(NOW.timestamp()) + 1)}
 
 
 class TestSizes:

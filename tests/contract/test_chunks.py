@@ -198,7 +198,7 @@ class TestItems:
         partitions = [f"~chunk#{chunk.key.name}", f"~plan#{plan.segment}#{MINUTE}"]
         items = [aws_kit.raw_items(table, job_key=partition) for partition in partitions]
         second = {"N": str(int(late.timestamp()) + 1)}
-        assert [item["expires_at"] for (item,) in items] == [second, second]
+        assert [item["ttl"] for (item,) in items] == [second, second]
 
     @pytest.mark.parametrize("spoilt", [{"e": {"B": b"x" * 13}}, {"l": {"S": "soon"}}], ids=str)
     def test_a_chunk_that_cannot_be_read_is_an_unreadable_row(

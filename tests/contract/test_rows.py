@@ -288,7 +288,7 @@ def test_gates_and_operations_expire(aws_kit: Kit) -> None:
         *aws_kit.raw_items(aws_kit.settings.jobs_table, pk=f"~owner/{owner}"),
     ]
     second = {"N": str(int(NOW.timestamp()) + 1)}
-    assert [item["expires_at"] for item in items] == [second, second]
+    assert [item["ttl"] for item in items] == [second, second]
     keys = ["admission", f"operation/{operation.operation_id}"]
     assert [item["sk"]["S"] for item in items] == keys
     assert all(item["owner"] == {"S": owner} for item in items)
@@ -310,12 +310,12 @@ def test_expiry_is_a_number_of_seconds(aws_kit: Kit) -> None:
     (second,) = aws_kit.raw_items(settings.wheel_table, segment_slot=f"{segment}#m29700000")
     (third,) = aws_kit.raw_items(settings.wheel_table, segment_slot=f"{segment}#d420")
     started = int(NOW.timestamp())
-    assert run["expires_at"] == {"N": str(started + 30 * 86400)}
-    assert job["expires_at"] == {"N": str(started + 1)}
-    assert "expires_at" not in first
-    assert second["expires_at"] == {"N": str(29_700_000 * 60 + 14 * 86400)}
+    assert run["ttl"] == {"N": str(started + 30 * 86400)}
+    assert job["ttl"] == {"N": str(started + 1)}
+    assert "ttl" not in first
+    assert second["ttl"] == {"N": str(29_700_000 * 60 + 14 * 86400)}
     assert ended.expires_at is not None
-    assert third["expires_at"] == {"N": str(int(ended.expires_at.timestamp()))}
+    assert third["ttl"] == {"N": str(int(ended.expires_at.timestamp()))}
 
 
 def test_control_items_have_the_agreed_key(aws_kit: Kit) -> None:

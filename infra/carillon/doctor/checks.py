@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence, Set
 from carillon.cdk.releases import LIVE
 from carillon.doctor.facts import FunctionFacts, MappingFacts, QueueFacts, Snapshot, Unknown
 from carillon.doctor.verdicts import Level, Verdict, judged
+from carillon.stores.ports import EXPIRY_ATTRIBUTE
 
 _UNRESERVED = 20
 """Places of concurrency beside the lanes: for the api and the consumer of dead letters."""
@@ -221,7 +222,8 @@ def tables(seen: Snapshot) -> Iterator[Verdict]:
 def _expiry(role: str, expires_by: str | Unknown) -> Verdict:
     if isinstance(expires_by, Unknown):
         return Verdict(f"expiry of {role}", Level.UNKNOWN, expires_by.reason)
-    wrong = "" if expires_by == "expires_at" else f"TTL is {expires_by or 'off'}, not expires_at"
+    is_on = expires_by == EXPIRY_ATTRIBUTE
+    wrong = "" if is_on else f"TTL is {expires_by or 'off'}, not {EXPIRY_ATTRIBUTE}"
     return judged(f"expiry of {role}", wrong, "on", f"nothing leaves the table: {_REVERT}")
 
 

@@ -8,6 +8,9 @@ from carillon.domain.job import Job, JobState
 from carillon.domain.spec.job_summary import JobSummary
 from carillon.domain.spec.names import list_name
 
+EXPIRY_ATTRIBUTE = "ttl"
+"""In all tables: by it DynamoDB deletes what has expired."""
+
 LISTED_MEMBERS = (
     "name",
     "state",

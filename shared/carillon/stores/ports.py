@@ -31,6 +31,7 @@ from carillon.domain.wheel.segment import Control, Remains
 from carillon.stores.activity import ActivityStore
 from carillon.stores.changes import ChangeFilter as ChangeFilter
 from carillon.stores.changes import ChangeStore as ChangeStore
+from carillon.stores.choices import EXPIRY_ATTRIBUTE as EXPIRY_ATTRIBUTE
 from carillon.stores.choices import LISTED_MEMBERS as LISTED_MEMBERS
 from carillon.stores.choices import DeadLetterFilter as DeadLetterFilter
 from carillon.stores.choices import JobFilter as JobFilter

@@ -169,7 +169,7 @@ def nothing_expires(deployment: Deployment) -> Iterator[None]:
     client, table = deployment.client("dynamodb"), deployment.outputs["RunsTable"]
 
     def switch(enabled: bool) -> None:
-        wanted = {"Enabled": enabled, "AttributeName": "expires_at"}
+        wanted = {"Enabled": enabled, "AttributeName": "ttl"}
         client.update_time_to_live(TableName=table, TimeToLiveSpecification=wanted)
 
     switch(False)

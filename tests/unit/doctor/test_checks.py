@@ -56,7 +56,7 @@ def mapping(name: str, function: str, limit: int | None) -> MappingFacts:
 
 
 def table(name: str, **facts: Any) -> TableFacts:
-    return replace(TableFacts(name, "ACTIVE", "expires_at", True, 6_000), **facts)
+    return replace(TableFacts(name, "ACTIVE", "ttl", True, 6_000), **facts)
 
 
 def control(segment: int, **members: Any) -> Control:

@@ -73,7 +73,7 @@ def test_one_alone_makes_its_own_at_once() -> None:
 
 
 def test_only_the_maker_of_a_request_gets_what_it_raises() -> None:
-    requests = Requests(lambda items: items == requests.made[1])
+    requests = Requests(lambda items: requests.made[1:2] == [items])
     got = at_once(requests, 6)
     (failed,) = [number for number, each in enumerate(got) if isinstance(each, OSError)]
     assert failed == requests.made[1][0]

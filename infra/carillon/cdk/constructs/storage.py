@@ -7,9 +7,8 @@ from constructs import Construct
 
 from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.options import Options
-from carillon.stores.ports import LISTED_MEMBERS
+from carillon.stores.ports import EXPIRY_ATTRIBUTE, LISTED_MEMBERS
 
-TTL_ATTRIBUTE = "expires_at"
 ATTENTION_INDEX = "attention"
 OWNER_INDEX = "by_owner"
 
@@ -72,7 +71,7 @@ class Tables(Construct):
             partition_key=_text_key(partition_key),
             sort_key=_text_key(sort_key),
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
-            time_to_live_attribute=TTL_ATTRIBUTE,
+            time_to_live_attribute=EXPIRY_ATTRIBUTE,
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=recovery
             ),

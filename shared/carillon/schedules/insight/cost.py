@@ -197,7 +197,7 @@ BATCH = 10
 RUN_WRITES = 2
 RUN_READS = 1
 """Of a run that succeeds at once: claim and finish; the job's row. Its schedule writes nothing."""
-RUN_ROW_BYTES = 250
+RUN_ROW_BYTES = 220
 ENTRY_BYTES = 133
 
 RUN_CALLS = RUN_WRITES + RUN_READS

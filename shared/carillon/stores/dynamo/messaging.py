@@ -186,7 +186,7 @@ def _by_lane(letters: Sequence[_Letter]) -> Iterator[list[_Letter]]:
 
 
 def _in_one_request(letters: Sequence[_Letter]) -> int:
-    """How many of the letters, from the first on, go in one request."""
+    """The number of letters, from the first on, that go in one request."""
     return len(next(in_requests(letters, lambda each: len(each.body.encode()), BATCH_LIMIT_BYTES)))
 
 

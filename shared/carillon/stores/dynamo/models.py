@@ -22,7 +22,7 @@ from carillon.stores.dynamo.attributes import (
     IntegerAttribute,
     TextMapAttribute,
 )
-from carillon.stores.ports import LISTED_MEMBERS
+from carillon.stores.ports import EXPIRY_ATTRIBUTE, LISTED_MEMBERS
 
 
 class Map(MapAttribute[str, Any]):
@@ -109,7 +109,7 @@ class JobRow(Model):
     """Present only when true: no occurrence is left one day."""
     last_change = UnicodeAttribute(null=True)
     """As JSON: the change that made this revision."""
-    expires_at = TTLAttribute(null=True)
+    expires_at = TTLAttribute(attr_name=EXPIRY_ATTRIBUTE, null=True)
     by_owner = OwnerIndex()
 
 
@@ -125,7 +125,7 @@ class SideRow(Model):
     revision = IntegerAttribute()
     body = UnicodeAttribute()
     """The other members, as JSON."""
-    expires_at = TTLAttribute(null=True)
+    expires_at = TTLAttribute(attr_name=EXPIRY_ATTRIBUTE, null=True)
 
 
 class WheelRow(Model):
@@ -157,7 +157,7 @@ class WheelRow(Model):
     """Only of the entries of a job's watch."""
     message = UnicodeAttribute(attr_name="m", null=True)
     """A queue body, sent as it is."""
-    expires_at = TTLAttribute(null=True)
+    expires_at = TTLAttribute(attr_name=EXPIRY_ATTRIBUTE, null=True)
 
 
 class BacklogMap(Map):
@@ -234,7 +234,7 @@ class ActivityRow(Model):
     """`{minute:second}#{batch id}`."""
     body = BinaryAttribute(attr_name="b", legacy_encoding=False)
     """JSON, compressed by zlib."""
-    expires_at = TTLAttribute()
+    expires_at = TTLAttribute(attr_name=EXPIRY_ATTRIBUTE)
 
 
 class ResultRow(Model):
@@ -245,7 +245,7 @@ class ResultRow(Model):
     claim_id = UnicodeAttribute(range_key=True, attr_name="run_key")
     body = BinaryAttribute(attr_name="b", legacy_encoding=False)
     """The text, compressed by zlib."""
-    expires_at = TTLAttribute()
+    expires_at = TTLAttribute(attr_name=EXPIRY_ATTRIBUTE)
 
 
 class ChunkRow(Model):
@@ -264,7 +264,7 @@ class ChunkRow(Model):
     """Of a final chunk: the ends of its occurrences, 27 bytes each."""
     results = ListAttribute(attr_name="r", of=UnicodeAttribute, null=True)
     """The different results of its occurrences."""
-    expires_at = TTLAttribute()
+    expires_at = TTLAttribute(attr_name=EXPIRY_ATTRIBUTE)
 
 
 class PlanRow(Model):
@@ -277,7 +277,7 @@ class PlanRow(Model):
     salt = UnicodeAttribute(attr_name="s")
     chunks = UnicodeAttribute(attr_name="k", null=True)
     """JSON: a list of second, lane, and number of chunks; absent when all goes alone."""
-    expires_at = TTLAttribute()
+    expires_at = TTLAttribute(attr_name=EXPIRY_ATTRIBUTE)
 
 
 class GenerationRow(Model):
@@ -301,7 +301,7 @@ class GenerationRow(Model):
     segment = IntegerAttribute(attr_name="g")
     lane = UnicodeAttribute(attr_name="l")
     spread_seconds = IntegerAttribute(attr_name="w")
-    expires_at = TTLAttribute()
+    expires_at = TTLAttribute(attr_name=EXPIRY_ATTRIBUTE)
 
 
 class ChangeRow(Model):
@@ -318,7 +318,7 @@ class ChangeRow(Model):
     attention_owner = UnicodeAttribute()
     """`changes#{owner}`: no kind of attention has this name."""
     attention_key = UnicodeAttribute()
-    expires_at = TTLAttribute()
+    expires_at = TTLAttribute(attr_name=EXPIRY_ATTRIBUTE)
 
 
 class AttentionIndex(GlobalSecondaryIndex["RunRow"]):  # type: ignore[no-untyped-call]
@@ -335,19 +335,21 @@ class AttentionIndex(GlobalSecondaryIndex["RunRow"]):  # type: ignore[no-untyped
 
 
 class RunRow(Model):
-    """One run; table runs. Names are short, so that an ordinary run is one write unit (1 KB)."""
+    """One run; table runs. Names are short, so that an ordinary run is one write unit (1 KB): rows
+    are what full history costs to keep. What two attributes would say is in one."""
 
     job_key = UnicodeAttribute(hash_key=True)
     run_key = UnicodeAttribute(range_key=True)
-    fire_at = InstantAttribute(attr_name="f")
     status = UnicodeAttribute(attr_name="s")
     attempt = IntegerAttribute(attr_name="n")
     token = IntegerAttribute(attr_name="t")
     claim_id = UnicodeAttribute(attr_name="c")
     generation_id = UnicodeAttribute(attr_name="g")
-    updated_at = InstantAttribute(attr_name="u")
+    updated_at = InstantAttribute(attr_name="u", null=True)
+    """None where it is `finished_at`."""
     lease_until = InstantAttribute(attr_name="l", null=True)
     started_at = InstantAttribute(attr_name="b", null=True)
+    """None where it is `attempt_started_at`."""
     attempt_started_at = InstantAttribute(attr_name="a", null=True)
     finished_at = InstantAttribute(attr_name="e", null=True)
     next_attempt_at = InstantAttribute(attr_name="w", null=True)
@@ -367,5 +369,5 @@ class RunRow(Model):
     completion = CompletionMap(attr_name="p", null=True)
     attention_owner = UnicodeAttribute(null=True)
     attention_key = UnicodeAttribute(null=True)
-    expires_at = TTLAttribute()
+    expires_at = TTLAttribute(attr_name=EXPIRY_ATTRIBUTE)
     attention = AttentionIndex()

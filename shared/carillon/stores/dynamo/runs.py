@@ -152,15 +152,14 @@ def item_of(run: Run) -> RawItem:
         RunRow,
         job_key=job_key_of(key.owner, key.job_id),
         run_key=key.sort_key,
-        fire_at=key.fire_at,
         status=run.status.value,
         attempt=run.attempt,
         token=run.token,
         claim_id=run.claim_id,
         generation_id=run.generation_id,
-        updated_at=run.updated_at,
+        updated_at=_unless(run.finished_at, run.updated_at),
         lease_until=run.lease_until,
-        started_at=run.started_at,
+        started_at=_unless(run.attempt_started_at, run.started_at),
         attempt_started_at=run.attempt_started_at,
         finished_at=run.finished_at,
         next_attempt_at=run.next_attempt_at,
@@ -222,9 +221,9 @@ def _run_of(row: RunRow) -> Run:
         token=row.token,
         claim_id=row.claim_id,
         generation_id=row.generation_id,
-        updated_at=row.updated_at,
+        updated_at=row.updated_at or row.finished_at,
         lease_until=row.lease_until,
-        started_at=row.started_at,
+        started_at=row.started_at or row.attempt_started_at,
         attempt_started_at=row.attempt_started_at,
         finished_at=row.finished_at,
         next_attempt_at=row.next_attempt_at,
@@ -303,11 +302,17 @@ def _attention_key(key: RunKey) -> str:
     return f"{key.sort_key}#{key.job_id}"
 
 
+def _unless(same: datetime | None, at: datetime | None) -> datetime | None:
+    """The instant as an item has it that has `same` besides: not at all if that is it."""
+    return None if at == same else at
+
+
 def _key_of(row: RunRow) -> RunKey:
     owner, _, job_id = row.job_key.rpartition("#")
     _, kind, rest = row.run_key.split("#", 2)
     request_id, _, redrive = rest.rpartition("#")
-    return RunKey(owner, job_id, RunKind(kind), row.fire_at, request_id, int(redrive))
+    fire_at = RunKey.fire_at_of(row.run_key)
+    return RunKey(owner, job_id, RunKind(kind), fire_at, request_id, int(redrive))
 
 
 def _error_map(error: RunError) -> ErrorMap:
