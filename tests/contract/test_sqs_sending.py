@@ -3,7 +3,6 @@
 import re
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from threading import Event, Lock
 from typing import Any, cast
@@ -150,37 +149,6 @@ def test_a_queue_that_does_not_answer_is_waited_for_until_then() -> None:
     prompt = SqsLaneQueue(cast(Any, queue_answers), URLS, SystemClock(), SeededEntropy(1))
     prompt.send(_messages(25), [0] * 25, datetime.now(UTC) + timedelta(seconds=60))
     assert sorted(len(entries) for _, entries in queue_answers.requests) == [5, 10, 10]
-
-
-def test_single_messages_of_several_threads_share_requests_and_each_has_its_own_end() -> None:
-    begun, all_wait, lock = Event(), Event(), Lock()
-    repeated: list[str] = []
-
-    def script(number: int, entries: list[Answer]) -> Answer:
-        if number == 0:
-            begun.set()
-            assert all_wait.wait(10)
-        if number == 1:
-            with lock:
-                repeated.append(entries[2]["MessageBody"])
-            refused = _refuse(entries[2:3])
-            return {"Successful": _accept([*entries[:2], *entries[3:]])["Successful"], **refused}
-        return _accept(entries)
-
-    sqs, messages = ScriptedSqs(script), _messages(6)
-    queue = _queue(sqs)
-    with ThreadPoolExecutor(6) as pool:
-        sends = [pool.submit(queue.send, messages[:1], [0])]
-        assert begun.wait(10)
-        sends += [pool.submit(queue.send, [each], [0]) for each in messages[1:]]
-        until = time.monotonic() + 10
-        while len(queue._joined[Lane.NORMAL]._waiting) < 5 and time.monotonic() < until:
-            time.sleep(0.001)
-        all_wait.set()
-        for each in sends:
-            each.result(10)
-    assert [len(entries) for _, entries in sqs.requests] == [1, 5, 1]
-    assert [entry["MessageBody"] for entry in sqs.requests[2][1]] == repeated
 
 
 def test_nothing_is_repeated_after_that_instant() -> None:

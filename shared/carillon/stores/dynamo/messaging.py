@@ -20,7 +20,6 @@ from carillon.domain.job import Lane
 from carillon.domain.message import Message
 from carillon.domain.wheel.delaying import check_delays, whole_delay
 from carillon.errors import QueueUnavailableError
-from carillon.stores.dynamo.joining import Joined
 from carillon.stores.dynamo.table import ATTEMPTS, pause
 
 if TYPE_CHECKING:
@@ -42,12 +41,6 @@ class _Letter:
     tenant: dict[str, str]
     body: str
     delay_seconds: float
-    began_at: datetime
-    """Its delay counts from here."""
-
-    def left_seconds(self, now: datetime) -> float:
-        gone_seconds = max(0.0, (now - self.began_at).total_seconds())
-        return max(0.0, self.delay_seconds - gone_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +65,6 @@ class SqsLaneQueue:
         self._clock = clock
         self._entropy = entropy
         self._threads = ThreadPoolExecutor(PARALLEL_REQUESTS, thread_name_prefix="send")
-        self._joined = {lane: Joined(_in_one_request, self._send_each) for lane in Lane}
 
     def send(
         self,
@@ -81,15 +73,15 @@ class SqsLaneQueue:
         until: datetime | None = None,
     ) -> None:
         check_delays(messages, delays)
-        began_at = self._clock.now()
         pending = [
-            _Letter(message.lane, _tenant_of(message), encode(message), delay, began_at)
+            _Letter(message.lane, _tenant_of(message), encode(message), delay)
             for message, delay in zip(messages, delays, strict=True)
         ]
+        began_at = self._clock.now()
         failed: list[_Letter] = []
         reason, error = "", None
         for attempt in range(1, ATTEMPTS + 1):
-            outcomes = self._send_batches(list(_by_lane(pending)), until)
+            outcomes = self._send_batches(list(_by_lane(pending)), began_at, until)
             pending = [letter for outcome in outcomes for letter in outcome.refused]
             for outcome in outcomes:
                 # botocore has repeated the request already: only the rest of the round continues.
@@ -105,18 +97,12 @@ class SqsLaneQueue:
             raise QueueUnavailableError(len(pending) + len(failed), reason) from error
 
     def _send_batches(
-        self, batches: Sequence[Sequence[_Letter]], until: datetime | None
+        self, batches: Sequence[Sequence[_Letter]], began_at: datetime, until: datetime | None
     ) -> list[_Outcome]:
-        """Side by side; what has no answer at `until` counts as failed, and may yet be sent. Single
-        messages of several threads share requests: executors that put off what they have received
-        all do so at once."""
+        """Side by side; what has no answer at `until` counts as failed, and may yet be sent."""
         if until is None and len(batches) == 1:
-            letter, *others = batches[0]
-            alone = not others
-            return [
-                self._joined[letter.lane].send(letter) if alone else self._send_batch(batches[0])
-            ]
-        requests = [self._threads.submit(self._send_batch, batch) for batch in batches]
+            return [self._send_batch(batches[0], began_at)]
+        requests = [self._threads.submit(self._send_batch, batch, began_at) for batch in batches]
         left = None if until is None else max(0.0, (until - self._clock.now()).total_seconds())
         answered, late = wait(requests, timeout=left)
         for request in late:
@@ -126,25 +112,12 @@ class SqsLaneQueue:
             for request, batch in zip(requests, batches, strict=True)
         ]
 
-    def _send_each(self, batch: Sequence[_Letter]) -> list[_Outcome]:
-        """The outcome of each letter of a request."""
-        whole = self._send_batch(batch)
-        return [
-            _Outcome(
-                refused=[each] if each in whole.refused else (),
-                reason=whole.reason if each in whole.refused or each in whole.failed else "",
-                failed=[each] if each in whole.failed else (),
-                error=whole.error,
-            )
-            for each in batch
-        ]
-
-    def _send_batch(self, batch: Sequence[_Letter]) -> _Outcome:
+    def _send_batch(self, batch: Sequence[_Letter], began_at: datetime) -> _Outcome:
         """One request for letters of one lane; those that are not acknowledged by name are unsent.
 
-        Their delays are rounded now.
+        Their delays count from `began_at`, and are rounded now.
         """
-        now = self._clock.now()
+        gone_seconds = max(0.0, (self._clock.now() - began_at).total_seconds())
         try:
             answer = self._client.send_message_batch(
                 QueueUrl=self._queue_urls[batch[0].lane],
@@ -152,7 +125,7 @@ class SqsLaneQueue:
                     {
                         "Id": str(number),
                         "MessageBody": letter.body,
-                        "DelaySeconds": whole_delay(letter.left_seconds(now)),
+                        "DelaySeconds": whole_delay(max(0.0, letter.delay_seconds - gone_seconds)),
                         **letter.tenant,  # type: ignore[typeddict-item]
                     }
                     for number, letter in enumerate(batch)
@@ -183,11 +156,6 @@ def _by_lane(letters: Sequence[_Letter]) -> Iterator[list[_Letter]]:
     for lane in Lane:
         of_lane = [letter for letter in letters if letter.lane is lane]
         yield from in_requests(of_lane, lambda each: len(each.body.encode()), BATCH_LIMIT_BYTES)
-
-
-def _in_one_request(letters: Sequence[_Letter]) -> int:
-    """The number of letters, from the first on, that go in one request."""
-    return len(next(in_requests(letters, lambda each: len(each.body.encode()), BATCH_LIMIT_BYTES)))
 
 
 def in_requests(
