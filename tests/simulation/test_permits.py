@@ -270,7 +270,7 @@ def test_an_executor_that_dies_keeps_its_permit_for_its_lease_only() -> None:
     assert one.handle(message_of(one.job, NOON + 2 * MINUTE)).handled is Handled.RAN
 
 
-class TestPuttingOff:
+class TestHoldingBack:
     def test_a_check_while_none_is_known_to_be_free_claims_nothing(self) -> None:
         """Of a thousand runs that wait, each would cost its owner's neighbours six requests."""
         one, ends_at = OneRun(), NOON + 5 * MINUTE
@@ -294,7 +294,7 @@ class TestPuttingOff:
         one.world.clock.set(ends_at)
         assert one.handle(message).handled is Handled.RAN
 
-    def test_a_run_whose_executor_died_is_not_put_off(self) -> None:
+    def test_a_run_whose_executor_died_is_not_held_back(self) -> None:
         """Its attempt counts at once, and it is not shown as running for longer."""
         one = OneRun()
 

@@ -4,13 +4,16 @@ import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import carillon.domain.wheel.segment as segment
 import carillon.tick.counting as counting
 from carillon.domain.admission import limits
+from carillon.domain.admission.state import AdmissionRow
+from carillon.domain.decisions import Defer
 from carillon.domain.job import Lane
+from carillon.domain.message import Message
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel.entry import Entry, Slot, minute_start
 from carillon.errors import CarillonError
@@ -104,6 +107,12 @@ def _held(scenario: Scenario) -> Scenario:
     return replace(scenario, jobs=jobs, options=options, faults=Faults())
 
 
+def _always(
+    gate: AdmissionRow | None, limit: int, message: Message, now: datetime, fraction: float
+) -> Defer:
+    return Defer(now + timedelta(seconds=30), "held back")
+
+
 _LASTING = both(
     small(8),
     scheduled("every 13s", "every 17s", overlap="allow", timeout_seconds=15),
@@ -144,10 +153,10 @@ OWNERS_APART = (
         reshape=_LASTING,
     ),
     Mutant(
-        "put_off_whatever_is_free",
+        "held_back_whatever_is_free",
         ("I1", "late", "share", "runaway"),
-        "a run that has waited is put off, whether a permit is free or not",
-        (Swap(limits, "is_held_back", instead(lambda gate, limit, message, now: True)),),
+        "a run is held back before its claim, whether a permit is free or not",
+        (Swap(limits, "hold_back", instead(_always)),),
         reshape=_LASTING,
     ),
 )

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from carillon.domain.admission.limits import are_used_up, is_held_back, put_off, wait_for_permit
+from carillon.domain.admission.limits import are_used_up, hold_back, wait_for_permit
 from carillon.domain.admission.state import PERMITS_ROW, AdmissionRow, PermitHolder, QueuedRun
 from tests.unit.domain.samples import NOON, message
 
@@ -69,7 +69,8 @@ def test_what_would_wait_on_is_held_back(
         message(waits=1), due_at=due_at, wait_until=NOON - timedelta(seconds=behind_its_row_seconds)
     )
     turns = tuple(QueuedRun(f"r{n}", due_at - MINUTE, NOON + MINUTE) for n in range(ahead))
-    assert is_held_back(replace(GATE, turns=turns), limit, waiting, NOON) is answer
+    held = hold_back(replace(GATE, turns=turns), limit, waiting, NOON, 0.0)
+    assert (held is not None) is answer
 
 
 @pytest.mark.parametrize(
@@ -81,5 +82,13 @@ def test_what_is_held_back_comes_ever_later(
 ) -> None:
     at = NOON - timedelta(seconds=behind_its_row_seconds)
     waiting = replace(message(waits=waits), due_at=at, wait_until=at if waits else None)
-    later = put_off(waiting, 5, NOON, 0.0)
-    assert later.message == replace(waiting, wait_until=NOON + timedelta(seconds=seconds))
+    ahead = tuple(QueuedRun(name, at - MINUTE, NOON + MINUTE) for name in "ab")
+    held = hold_back(replace(GATE, turns=ahead), 2, waiting, NOON, 0.0)
+    assert held is not None
+    assert held.at == NOON + timedelta(seconds=seconds)
+
+
+def test_what_has_no_row_yet_is_held_back_once() -> None:
+    assert hold_back(GATE, 2, message(), NOON, 0.0) is not None
+    assert hold_back(GATE, 2, replace(message(), wait_until=NOON), NOON, 0.0) is None
+    assert hold_back(None, 2, message(), NOON, 0.0) is None, "nobody has a permit"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 
 from carillon.domain.admission import limits
@@ -27,21 +28,23 @@ class Permits:
         self._ports = ports
         self._known: dict[str, tuple[datetime, AdmissionRow | None]] = {}
 
-    def put_off(self, message: Message, claim: Claim) -> Report | None:
-        """Let a run that would only wait come again, before it is claimed: of a thousand that wait,
-        each would cost six requests at every check, of a burst all at once.
+    def hold_back(self, message: Message, claim: Claim) -> Report | None:
+        """Defer a run that would only wait, before it is claimed: a check in full costs six
+        requests, and an owner at its limit has many runs that check, some all at once.
 
-        Where it has yet to begin, it has no row until its second check. Raises
-        StoreUnavailableError and QueueUnavailableError.
+        A run that has yet to begin has no row until its second check. A takeover is never held
+        back: its attempt counts at once. Raises StoreUnavailableError and QueueUnavailableError.
         """
-        limit, now = self._limit(message), self._ports.clock.now()
+        limit = self._limit(message)
         if not limit or claim.is_takeover:
             return None
-        if not limits.is_held_back(self._gate(message.key.owner), limit, message, now):
+        gate, now = self._gate(message.key.owner), self._ports.clock.now()
+        held = limits.hold_back(gate, limit, message, now, self._ports.entropy.fraction())
+        if held is None:
             return None
-        wait = limits.put_off(message, limit, now, self._ports.entropy.fraction())
-        again = message if message.waits else wait.message
-        return defer(self._ports, again, wait.message.starts_at, wait.reason)
+        # Held back by a policy it is not late, however small its grace.
+        again = message if message.waits else replace(message, wait_until=held.at)
+        return defer(self._ports, again, held.at, held.reason)
 
     def enter(self, claim: Claim, message: Message) -> Wait | None:
         """The next check, if the owner's permits are used up.
@@ -54,10 +57,10 @@ class Permits:
             return None
         if self._is_strict(message):
             return self._take(limit, claim, message)
-        if not limits.are_used_up(self._gate(message.key.owner), limit, self._ports.clock.now()):
+        gate, now = self._gate(message.key.owner), self._ports.clock.now()
+        if not limits.are_used_up(gate, limit, now):
             return None
-        now, fraction = self._ports.clock.now(), self._ports.entropy.fraction()
-        return limits.wait_for_permit(message, limit, now, fraction)
+        return limits.wait_for_permit(message, limit, now, self._ports.entropy.fraction())
 
     def leave(self, run: Run, message: Message) -> None:
         """Release what `enter` took; where that fails, its lease ends it."""

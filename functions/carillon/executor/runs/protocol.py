@@ -72,12 +72,12 @@ class RunProtocol:
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Handle a message of a lane; the process may be stopped at `ends_at`.
 
-        0. early: defer, or wait; 1. claim; 2. read the job and decide; 3. record what an outage
-           left out; 4. pass the gates; 5. deliver; 6. finish; 7. follow up. A step whose write is
-           refused starts again with the row as it is now. Raises StoreUnavailableError,
-           QueueUnavailableError, and HeldError for a duplicate of a message that another executor
-           is at: all three leave it with the queue. Of a run whose attempt died, RunAloneError
-           unless `alone`.
+        0. early, or held back by its owner's permits: defer, or wait; 1. claim; 2. read the job and
+           decide; 3. record what an outage left out; 4. pass the gates; 5. deliver; 6. finish; 7.
+           follow up. A step whose write is refused starts again with the row as it is now. Raises
+           StoreUnavailableError, QueueUnavailableError, and HeldError for a duplicate of a message
+           that another executor is at: all three leave it with the queue. Of a run whose attempt
+           died, RunAloneError unless `alone`.
         """
         deferred = defer_early(self._ports, message)
         if deferred is not None:
@@ -93,7 +93,7 @@ class RunProtocol:
             elif decision.is_takeover and not alone:
                 raise RunAloneError(f"an executor died on {message.key.run_id}")
             else:
-                report = self.permits.put_off(message, decision)
+                report = self.permits.hold_back(message, decision)
                 if report is None and self._claims(decision):
                     report = self._go_on(message, decision, ends_at)
             if report is not None:

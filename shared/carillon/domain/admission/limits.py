@@ -15,7 +15,7 @@ from carillon.domain.admission.state import (
     wait_for_share,
     wait_until,
 )
-from carillon.domain.decisions import Claim, Proceed, Wait
+from carillon.domain.decisions import Claim, Defer, Proceed, Wait
 from carillon.domain.job import Job
 from carillon.domain.message import Message, RateSlot
 from carillon.domain.policies import Concurrency, Rate
@@ -107,7 +107,8 @@ _TURN_KEPT = timedelta(seconds=60)
 _TURN_RENEWED = timedelta(seconds=30)
 _LONGEST_PAUSE = timedelta(minutes=15)
 _MOST_BEHIND_ITS_ROW = timedelta(minutes=15)
-_LONGEST_PUT_OFF = timedelta(minutes=5)
+"""A row may say that its run checks next so long ago, before the run checks in full."""
+_LONGEST_HELD_BACK = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,28 +183,28 @@ def _has_a_turn(limit: int, ahead: int, message: Message, now: datetime) -> bool
     return now - message.due_at >= _PATIENCE and ahead < _most_turns(limit)
 
 
-def is_held_back(gate: AdmissionRow | None, limit: int, message: Message, now: datetime) -> bool:
-    """True if a run would only wait for its owner's permits: none is free, and its turn has yet to
-    come. Not of one that has been held back so for long: its row is to say what it waits for."""
-    if message.waits:
-        is_told = now - message.starts_at <= _MOST_BEHIND_ITS_ROW
-    else:
-        is_told = message.wait_until is None
-    if gate is None or not is_told:
-        return False
+def hold_back(
+    gate: AdmissionRow | None, limit: int, message: Message, now: datetime, fraction: float
+) -> Defer | None:
+    """The next check of a run that would only wait for its owner's permits: none is free, and its
+    turn has yet to come. None where a check in full is due.
+
+    One that has no row yet is held back once. One that waits in its row is held back for ever
+    longer, so that checks do not increase with the number of waiting runs, and only while the row
+    is not too far behind.
+    """
+    behind = now - message.starts_at
+    is_due = behind > _MOST_BEHIND_ITS_ROW if message.waits else message.wait_until is not None
+    if gate is None or is_due or not are_used_up(gate, limit, now):
+        return None
     ahead = _ahead((turn for turn in gate.turns if now < turn.until), message)
-    return are_used_up(gate, limit, now) and not _has_a_turn(limit, ahead, message, now)
-
-
-def put_off(message: Message, limit: int, now: datetime, fraction: float) -> Wait:
-    """The next check of a run that is held back: in its first wait, or twice as late behind the
-    instant that its row says, so that checks do not increase with the number of waiting runs."""
+    if _has_a_turn(limit, ahead, message, now):
+        return None
     wait = wait_for_permit(message, limit, now, fraction)
-    if not message.waits:
-        return Wait(replace(message, wait_until=wait.message.wait_until), wait.reason)
-    seconds = max(wait.message.starts_at - now, now - message.starts_at)
-    later = now + min(2 * seconds, _LONGEST_PUT_OFF)
-    return Wait(replace(message, wait_until=later), wait.reason)
+    delay = wait.message.starts_at - now
+    if message.waits:
+        delay = min(2 * max(delay, behind), _LONGEST_HELD_BACK)
+    return Defer(now + delay, wait.reason)
 
 
 def permits_taken(gate: AdmissionRow, now: datetime) -> int:
