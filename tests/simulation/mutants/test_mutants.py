@@ -1,6 +1,8 @@
 """The simulation finds planted bugs: a few of them here, all by `make simulate-mutants`."""
 
+import re
 from inspect import signature
+from pathlib import Path
 from types import FunctionType
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from tests.simulation.mutants.hunting import BY_NAME, MUTANTS, hunt, outcome_of
 from tests.simulation.mutants.kit import Mutant, Swap, swapped
 
+PAGE = Path(__file__).parents[3] / "docs" / "reliability.md"
 QUICK = {
     "watermark_before_sends": 10,
     "drift": 10,
@@ -41,6 +44,17 @@ def test_the_table_is_complete() -> None:
         assert mutant.swaps, mutant.name
         assert mutant.planted, mutant.name
         assert set(mutant.breaks) <= _INVARIANTS, mutant.name
+
+
+def test_the_page_names_each() -> None:
+    """In the table, or in the list of those that cannot break anything."""
+    page = PAGE.read_text()
+    table = page.partition("| mutant | planted |")[2].partition("\n\n")[0]
+    cannot_break = {name for name, mutant in BY_NAME.items() if mutant.cannot_break}
+    assert sorted(re.findall(r"^\| `(\w+)` \| ", table, re.MULTILINE)) == sorted(
+        BY_NAME.keys() - cannot_break
+    )
+    assert cannot_break <= set(re.findall(r"^- `(\w+)`: ", page, re.MULTILINE))
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
