@@ -28,8 +28,8 @@ function partsOf(owner) {
   return { kind, name };
 }
 
-/** @param {number | null | undefined} figure */
-const figure = (figure) => (figure ?? "not counted").toLocaleString("en", { maximumFractionDigits: 2 });
+/** @param {number | null | undefined} value */
+const figure = (value) => (value ?? "not counted").toLocaleString("en", { maximumFractionDigits: 2 });
 
 /** @param {Quota} quota */
 const useOf = ({ name, use, limit }) =>
