@@ -1,9 +1,11 @@
 """Start MiniStack quickened. Runs as a script inside MiniStack's own interpreter.
 
-Two of MiniStack's background loops are slower than what they imitate. Rules are swept every ten
-seconds from the start of the process, so a minutely rule fires up to ten seconds into the minute;
-an idle event source mapping looks for messages once a second, while Lambda long-polls. This script
-shortens the first and wakes the second, and refuses to start if the names that it changes are gone.
+MiniStack is slower than what it imitates in three places. Rules are swept every ten seconds from
+the start of the process, so a minutely rule fires up to ten seconds into the minute. An idle event
+source mapping looks for messages once a second, while Lambda long-polls. And each look at a queue
+completes the fields of all its messages: 10 ms where 7,000 are delayed, while SQS does not mind how
+many are. This script shortens the first, wakes the second, lets the third pass over messages that
+are complete, and refuses to start if the names that it changes are gone.
 
 Standard input is a pipe whose other end the starter holds: when that end closes, however the
 starter died, MiniStack saves its state and stops, and what is left of the process group is ended.
@@ -49,6 +51,22 @@ def keep_poller_awake(lambda_service: ModuleType, interval_seconds: float) -> No
     threading.Thread(target=wake_for_ever, daemon=True, name="carillon-poller-wake").start()
 
 
+def pass_over_complete_messages(sqs: ModuleType) -> None:
+    """Let a look at a queue complete only messages that lack fields, as those from SNS do.
+
+    Raises SystemExit if a look does not complete messages by the function that is changed here.
+    """
+    _require_reads(sqs, "_collect_msgs", "_ensure_msg_fields")
+    complete = sqs._ensure_msg_fields
+
+    def complete_if_needed(message: dict[str, object]) -> None:
+        # Whoever gives both gives all: SendMessage, and a look before this one.
+        if "first_receive_at" not in message or "seq" not in message:
+            complete(message)
+
+    sqs._ensure_msg_fields = complete_if_needed  # type: ignore[attr-defined]
+
+
 def _require_reads(module: ModuleType, function_name: str, name: str) -> None:
     function = getattr(module, function_name, None)
     if not isinstance(function, FunctionType) or not hasattr(module, name):
@@ -79,7 +97,7 @@ def _end_group() -> None:
 
 
 def main() -> None:
-    """Quicken MiniStack's loops, then hand over to its own entry point."""
+    """Quicken MiniStack, then hand over to its own entry point."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--sweep-seconds", type=float, required=True)
     parser.add_argument("--wake-seconds", type=float, required=True)
@@ -94,6 +112,7 @@ def main() -> None:
     keep_poller_awake(
         importlib.import_module("ministack.services.lambda_svc"), options.wake_seconds
     )
+    pass_over_complete_messages(importlib.import_module("ministack.services.sqs"))
     try:
         importlib.import_module("ministack.app").main()
     finally:

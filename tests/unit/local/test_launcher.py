@@ -3,7 +3,11 @@ from types import ModuleType
 
 import pytest
 
-from carillon.local.launcher import keep_poller_awake, shorten_rule_sweep
+from carillon.local.launcher import (
+    keep_poller_awake,
+    pass_over_complete_messages,
+    shorten_rule_sweep,
+)
 
 SWEEP = """
 _SCHEDULER_TICK_INTERVAL = 10
@@ -59,3 +63,35 @@ def test_the_poller_is_woken_again_and_again() -> None:
 def test_a_changed_poller_is_refused_clearly(service: ModuleType) -> None:
     with pytest.raises(SystemExit, match="cannot be quickened"):
         keep_poller_awake(service, 0.001)
+
+
+LOOK = """
+completed = []
+def _ensure_msg_fields(message):
+    completed.append(message["id"])
+    message.setdefault("first_receive_at", None)
+    message.setdefault("seq", None)
+def _collect_msgs(messages):
+    for message in messages:
+        _ensure_msg_fields(message)
+"""
+
+
+def test_a_look_completes_each_message_once() -> None:
+    service = module(LOOK)
+    pass_over_complete_messages(service)
+    sent = {"id": "sent", "seq": None, "first_receive_at": None}
+    messages = [{"id": "from SNS"}, {"id": "from a rule", "seq": "1"}, sent]
+    for _ in range(2):
+        service._collect_msgs(messages)
+    assert service.completed == ["from SNS", "from a rule"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["def _collect_msgs(): _ensure_msg_fields()", "def _ensure_msg_fields(message): pass"],
+    ids=["nothing completes", "no look"],
+)
+def test_a_changed_look_is_refused_clearly(source: str) -> None:
+    with pytest.raises(SystemExit, match="cannot be quickened"):
+        pass_over_complete_messages(module(source))
