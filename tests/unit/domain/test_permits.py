@@ -7,7 +7,6 @@ import pytest
 
 from carillon.domain.admission.limits import are_used_up, hold_back, wait_for_permit
 from carillon.domain.admission.state import PERMITS_ROW, AdmissionRow, PermitHolder, QueuedRun
-from carillon.domain.decisions import Defer
 from tests.unit.domain.samples import NOON, message
 
 MINUTE = timedelta(minutes=1)
@@ -75,30 +74,18 @@ def test_what_would_wait_on_is_held_back(
 
 
 @pytest.mark.parametrize(
-    ("waits", "first_waited_seconds", "seconds"),
-    [(0, 100, 16), (1, 100, 132), (2, 100, 164), (1, 500, 300)],
-    ids=["no row yet", "in its row", "ever longer", "five minutes at most"],
+    ("waits", "behind_its_row_seconds", "seconds"),
+    [(0, 0, 16), (1, 0, 64), (1, 100, 200), (1, 500, 300)],
 )
-def test_what_is_held_back_waits_as_the_first_in_turn_has_waited(
-    waits: int, first_waited_seconds: int, seconds: int
+def test_what_is_held_back_comes_ever_later(
+    waits: int, behind_its_row_seconds: int, seconds: int
 ) -> None:
-    waiting = replace(message(waits=waits), due_at=NOON, wait_until=NOON if waits else None)
-    first_due_at = NOON - timedelta(seconds=first_waited_seconds)
-    turns = tuple(
-        QueuedRun(name, first_due_at + n * MINUTE, NOON + MINUTE) for n, name in enumerate("ab")
-    )
-    held = hold_back(replace(GATE, turns=turns), 2, waiting, NOON, 0.0)
+    at = NOON - timedelta(seconds=behind_its_row_seconds)
+    waiting = replace(message(waits=waits), due_at=at, wait_until=at if waits else None)
+    ahead = tuple(QueuedRun(name, at - MINUTE, NOON + MINUTE) for name in "ab")
+    held = hold_back(replace(GATE, turns=ahead), 2, waiting, NOON, 0.0)
     assert held is not None
     assert held.at == NOON + timedelta(seconds=seconds)
-
-
-def test_while_none_is_in_turn_it_waits_as_for_a_share() -> None:
-    past = (QueuedRun("a", NOON - 5 * MINUTE, NOON),)
-    for gate in (GATE, replace(GATE, turns=past)):
-        waiting = replace(message(waits=1), due_at=NOON, wait_until=NOON)
-        assert hold_back(gate, 2, waiting, NOON, 0.0) == Defer(
-            NOON + timedelta(seconds=32), "2 runs of its owner last longer than 2 s"
-        )
 
 
 def test_what_has_no_row_yet_is_held_back_once() -> None:

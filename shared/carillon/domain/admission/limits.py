@@ -189,22 +189,21 @@ def hold_back(
     """The next check of a run that would only wait for its owner's permits: none is free, and its
     turn has yet to come. None where a check in full is due.
 
-    One that has no row yet is held back once. One that waits in its row is held back for as long
-    as the first in turn has waited, so that checks do not increase with the number of waiting runs,
-    and only while the row is not too far behind.
+    One that has no row yet is held back once. One that waits in its row is held back for ever
+    longer, so that checks do not increase with the number of waiting runs, and only while the row
+    is not too far behind.
     """
     behind = now - message.starts_at
     is_due = behind > _MOST_BEHIND_ITS_ROW if message.waits else message.wait_until is not None
     if gate is None or is_due or not are_used_up(gate, limit, now):
         return None
-    turns = [turn for turn in gate.turns if now < turn.until]
-    if _has_a_turn(limit, _ahead(turns, message), message, now):
+    ahead = _ahead((turn for turn in gate.turns if now < turn.until), message)
+    if _has_a_turn(limit, ahead, message, now):
         return None
     wait = wait_for_permit(message, limit, now, fraction)
     delay = wait.message.starts_at - now
-    if message.waits and turns:
-        first_waited = now - min(turn.due_at for turn in turns)
-        delay = min(delay + first_waited, _LONGEST_HELD_BACK)
+    if message.waits:
+        delay = min(2 * max(delay, behind), _LONGEST_HELD_BACK)
     return Defer(now + delay, wait.reason)
 
 
