@@ -32,8 +32,9 @@ class Permits:
         """Defer a run that would only wait, before it is claimed: a check in full costs six
         requests, and an owner at its limit has many runs that check, some all at once.
 
-        A run that has yet to begin has no row until its second check. A takeover is never held
-        back: its attempt counts at once. Raises StoreUnavailableError and QueueUnavailableError.
+        A run that has yet to begin has no row until its second check. A takeover is not held
+        back: its attempt counts at once; but a first attempt's message is not known for one, and
+        may be held back once. Raises StoreUnavailableError and QueueUnavailableError.
         """
         limit = self._limit(message)
         if not limit or claim.is_takeover:
