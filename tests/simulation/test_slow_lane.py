@@ -11,15 +11,23 @@ from datetime import timedelta
 import pytest
 
 from carillon.domain.admission.slowness import IN_A_ROW
-from carillon.domain.admission.state import SLOW_LANE_ROW, job_admission
+from carillon.domain.admission.state import (
+    SLOW_LANE_ROW,
+    AdmissionRow,
+    PermitHolder,
+    QueuedRun,
+    job_admission,
+)
+from carillon.domain.chunks.message import encode
 from carillon.domain.events import JOB_EVENTS, EventType
 from carillon.domain.job import Job, JobState, Lane, Slow
-from carillon.domain.message import Message
-from carillon.domain.policies import Rate, RetryPolicy
-from carillon.domain.run import RunError, RunStatus
+from carillon.domain.message import Message, Missed
+from carillon.domain.policies import CatchUp, Rate, RetryPolicy
+from carillon.domain.run import Run, RunError, RunStatus
 from carillon.domain.targets import WebhookTarget
-from carillon.domain.wheel.entry import message_of
-from carillon.errors import StoreUnavailableError
+from carillon.domain.wheel.entry import entries_of, message_of
+from carillon.errors import QueueUnavailableError, StoreUnavailableError
+from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.story import MINUTE, NOON, SECOND, empty_queue, handle, row_of
 from tests.support.jobs import job_with
@@ -218,6 +226,78 @@ class TestRedirection:
         assert len(starts) == len(set(starts)) == 12
 
 
+class TestSendingOn:
+    """Once a message of a job has gone to lane slow, its executor sends the next ones of a batch
+    there together, before it handles the others."""
+
+    def sent(self, world: World, *messages: Message) -> list[int]:
+        bodies = {str(number): encode(each) for number, each in enumerate(messages)}
+        return sorted(map(int, world.executor.send_on(bodies)))
+
+    def by_tick(self, job: Job, minute: int = 2) -> Message:
+        return entries_of(job)[0].message_at(NOON + minute * MINUTE)
+
+    def known(self, world: World) -> Job:
+        job = marked(world, world.create("slow", "* * * * *"))
+        handle(world, due(world, job, lane=Lane.NORMAL))
+        empty_queue(world)
+        return job
+
+    def test_it_costs_one_request_and_keeps_what_each_stands_for(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        slow, quick = self.known(world), world.create("quick", "* * * * *")
+        assert self.sent(world, self.by_tick(marked(world, world.create("new", "* * * * *")))) == []
+        empty_queue(world)
+        first, second = self.by_tick(slow), self.by_tick(slow, 3)
+        first = replace(first, missed=Missed(NOON, CatchUp.LATEST, slow.schedule))
+        calls: Counter[str] = Counter()
+        for store, name in ((world.runs, "claim"), (world.jobs, "get"), (world.queue, "send")):
+            monkeypatch.setattr(store, name, counted(calls, name, getattr(store, name)))
+        assert self.sent(world, first, self.by_tick(quick), second) == [0, 2]
+        assert calls == {"send": 1}
+        there = sorted((kept.message for kept in world.queue.kept()), key=lambda each: each.due_at)
+        assert there == [replace(each, lane=Lane.SLOW) for each in (first, second)]
+
+    def test_what_no_tick_has_sent_is_handled(self, world: World) -> None:
+        """A message comes back from lane slow so, and must not be sent there again."""
+        message = self.by_tick(self.known(world))
+        others = (
+            replace(message, slot_key=""),
+            replace(message, attempt=2),
+            replace(message, lane=Lane.SLOW),
+        )
+        assert self.sent(world, *others) == []
+        assert world.executor.send_on({"0": "no message"}) == {}
+
+    def test_a_job_is_known_for_five_minutes_to_ten(self, world: World) -> None:
+        message = self.by_tick(self.known(world))
+        world.clock.advance(5 * 60)
+        assert self.sent(world, message) == [0]
+        world.clock.advance(5 * 60 + 1)
+        assert self.sent(world, message) == []
+
+    def test_what_cannot_be_sent_is_handled(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fails(*terms: object) -> None:
+            raise QueueUnavailableError(1, "down")
+
+        message = self.by_tick(self.known(world))
+        monkeypatch.setattr(world.queue, "send", fails)
+        assert self.sent(world, message) == []
+
+    def test_while_the_share_is_taken_it_comes_later(self, world: World) -> None:
+        message, ends_at = self.by_tick(self.known(world)), NOON + 5 * MINUTE
+        holders = (PermitHolder("another's claim", ends_at),)
+        gate = AdmissionRow(OWNER, SLOW_LANE_ROW, 1, ends_at, holders=holders)
+        assert world.admission_rows.put(gate, None)
+        world.clock.set(message.due_at)
+        assert self.sent(world, message) == [0]
+        (kept,) = world.queue.kept()
+        assert 16 <= (kept.visible_at - message.due_at).total_seconds() <= 32
+
+
 class TestShareOfAnOwner:
     def test_a_second_owners_honest_job_runs_while_a_culprit_fills_the_lane(
         self, world: World
@@ -247,6 +327,50 @@ class TestShareOfAnOwner:
         assert most[OWNER] == 1
         assert len(lags) >= 5
         assert max(lags) <= 2 * SECOND
+
+    def test_while_the_share_is_taken_what_is_redirected_comes_later_and_a_check_claims_nothing(
+        self, world: World
+    ) -> None:
+        """Each message of lane slow costs an invocation, and a check in full seven requests."""
+        job, ends_at = marked(world, world.create("job", "* * * * *")), NOON + 30 * MINUTE
+        holders = (PermitHolder("another's claim", ends_at),)
+        turns = (QueuedRun("another", NOON - 3 * MINUTE, ends_at),)
+        gate = AdmissionRow(OWNER, SLOW_LANE_ROW, 1, ends_at, holders=holders, turns=turns)
+        assert world.admission_rows.put(gate, None)
+        message = due(world, job, lane=Lane.NORMAL)
+        rows, delays = list[Run | None](), list[float]()
+        for _ in range(3):
+            assert handle(world, message).handled is Handled.DEFERRED
+            (kept,) = world.queue.kept()
+            message = kept.message
+            rows.append(world.runs.get(message.key))
+            delays.append((kept.visible_at - world.clock.now()).total_seconds())
+            assert message.lane is Lane.SLOW
+            empty_queue(world)
+            world.clock.set(kept.visible_at)
+        assert all(120 <= delay <= 300 for delay in delays), "as long as the first in turn waited"
+        assert rows[0] is None, "its claim is given up"
+        assert rows[1] is not None
+        assert (rows[1].status, rows[1].waits) == (RunStatus.SCHEDULED, 1)
+        assert rows[2] == rows[1]
+        world.clock.set(ends_at)
+        assert handle(world, message).handled is Handled.RAN
+
+    def test_a_place_that_is_given_back_here_is_known_at_once(self, world: World) -> None:
+        jobs = [marked(world, world.create(name, "* * * * *")) for name in "abc"]
+        held: list[Handled] = []
+
+        def behave(call: Call) -> Outcome:
+            if not held:
+                held.append(Handled.RAN)
+                world.clock.advance(11)
+                held.append(handle(world, due(world, jobs[1], lane=Lane.SLOW)).handled)
+            return Success(None)
+
+        world.targets.behave = behave
+        handle(world, due(world, jobs[0], lane=Lane.SLOW))
+        assert held[1] is Handled.DEFERRED
+        assert handle(world, due(world, jobs[2], lane=Lane.SLOW)).handled is Handled.RAN
 
     def test_a_run_that_another_gate_holds_back_leaves_its_place(self, world: World) -> None:
         job = marked(world, world.create("job", "* * * * *", rate=Rate(1, 600)))

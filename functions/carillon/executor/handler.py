@@ -95,8 +95,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Run a batch of a lane; answers which records stay with the queue."""
     ends_at = _ends_at(context)
 
+    sent_on = router.send_on({each.message_id: each.body for each in _records(event)})
+
     def handle(record: Received, alone: bool) -> Report:
-        return router.lane(record.body, ends_at, alone=alone)
+        return sent_on.get(record.message_id) or router.lane(record.body, ends_at, alone=alone)
 
     return _answer(event, ends_at, handle)
 
@@ -126,17 +128,20 @@ def _answer(
             told = {"body": ascii(record.body[:1000]), "reason": str(error)}
             telemetry.record(Action.MESSAGE_MALFORMED, logging.ERROR, **told)
 
-    records = [
-        Received(r.message_id, r.body, int(r.attributes.approximate_receive_count))
-        for r in SQSEvent(event).records
-    ]
-    failed = batches.run(records, handle_one, _on_error)
+    failed = batches.run(_records(event), handle_one, _on_error)
     telemetry.events_lost(events.flush())
     telemetry.activity_lost(activity.flush())
     tell(telemetry, reports, len(failed))
     if tracer is not None:
         tracer.export(ends_at, telemetry)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+
+
+def _records(event: dict[str, Any]) -> list[Received]:
+    return [
+        Received(r.message_id, r.body, int(r.attributes.approximate_receive_count))
+        for r in SQSEvent(event).records
+    ]
 
 
 def _on_error(record: Received, error: Exception) -> None:

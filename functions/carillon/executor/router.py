@@ -1,15 +1,22 @@
 """A queue record to its worker, by the kind of its message."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
 from carillon.domain.chunks.message import ChunkMessage, decode
+from carillon.domain.decisions import Redirect
 from carillon.domain.execution import store_waits
 from carillon.domain.message import Message
 from carillon.domain.run import RunKind
-from carillon.errors import StoreUnavailableError, UnreadableRowError
-from carillon.executor.batch import Report
+from carillon.errors import (
+    MalformedMessageError,
+    QueueUnavailableError,
+    StoreUnavailableError,
+    UnreadableRowError,
+)
+from carillon.executor.batch import Handled, Report
 from carillon.executor.chunks.protocol import ChunkProtocol
 from carillon.executor.notifying.window_end import WindowEnd
 from carillon.executor.operations.steps import OperationWorker
@@ -33,6 +40,7 @@ class Router:
     def __init__(
         self, ports: ExecutorPorts, on_store_failure: OnStoreFailure = lambda message, error: None
     ) -> None:
+        self._ports = ports
         self._runs = RunProtocol(ports)
         self._chunks = ChunkProtocol(ports, self._runs)
         self._missed_run_check = MissedRunCheck(ports)
@@ -56,6 +64,31 @@ class Router:
         except StoreUnavailableError as error:
             self._on_store_failure(message, error)
             return self._waiting.wait(message, error)
+
+    def send_on(self, bodies: Mapping[str, str]) -> dict[str, Report]:
+        """Of the records of a batch, by id, send to lane slow, together, those of jobs that are
+        known to be served there: one by one, other owners' messages would wait behind them.
+
+        To all others it is as if the tick had sent them there. What cannot be sent, or read, is to
+        be handled as any other.
+        """
+        moved: dict[str, Redirect] = {}
+        for record_id, body in bodies.items() if self._runs.slow_lane.knows_any else ():
+            with suppress(MalformedMessageError, StoreUnavailableError):
+                there = self._runs.forwarded(decode(body))
+                if there is not None:
+                    moved[record_id] = there
+        if not moved:
+            return {}
+        messages, now = [each.message for each in moved.values()], self._ports.clock.now()
+        try:
+            self._ports.queue.send(messages, [each.delay_seconds(now) for each in messages])
+        except QueueUnavailableError:
+            return {}
+        return {
+            record_id: Report(Handled.DEFERRED, each.message, reason=each.reason)
+            for record_id, each in moved.items()
+        }
 
     def dead(self, body: str, ends_at: datetime) -> Report:
         """Handle a record of a dead-letter queue: resolve or return it to its lane. What waits

@@ -358,27 +358,27 @@ class Deployment:
         seconds = self.options.function_timeout_seconds
         ends_at = self.clock.now() + timedelta(seconds=seconds)
 
+        bodies = {str(one.receipt): one.body for one in received if queue is self.lanes}
+        sent_on = self.router.send_on(bodies)
+        for report in sent_on.values():
+            self.on_report(report)
+
         def wave(those: Sequence[Received], alone: bool) -> list[Exception | None]:
-            tasks = loop.together(
-                [
-                    (self._name(one), partial(self._record, queue, one, ends_at, alone))
-                    for one in those
-                ]
-            )
+            record = partial(self._record, queue, ends_at, alone)
+            tasks = loop.together([(self._name(one), partial(record, one)) for one in those])
             return [task.failure for task in tasks]
 
-        failed = {one.receipt for one in in_waves(received, wave)}
+        left = [one for one in received if str(one.receipt) not in sent_on]
+        failed = {one.receipt for one in in_waves(left, wave)}
         self.activity.flush()
         if loop.us <= began_us + seconds * _SECOND_US:
             for one in received:
                 if one.receipt not in failed:
                     queue.delete(one.receipt)
 
-    def _record(self, queue: MemoryQueue, one: Received, ends_at: datetime, alone: bool) -> None:
-        if queue is self.lanes:
-            step = partial(self.router.lane, one.body, ends_at, alone=alone)
-        else:
-            step = partial(self.router.dead, one.body, ends_at)
+    def _record(self, queue: MemoryQueue, ends_at: datetime, alone: bool, one: Received) -> None:
+        lane, dead = partial(self.router.lane, alone=alone), self.router.dead
+        step = partial(lane if queue is self.lanes else dead, one.body, ends_at)
         task = self.loop.current
         name = "" if task is None else task.name
         if self.loop.interleaves:

@@ -21,7 +21,7 @@ AdmissionRow = tuple[str, str]
 _SLOT_KEPT = timedelta(seconds=2)
 """How long after its slot a run may start that something else holds back."""
 _OWNER = "owner"
-_SHARES = ("its owner's", "runs of its owner", f"gate {SLOW_LANE_ROW}", f"gate {PERMITS_ROW}")
+_SHARES = ("its owner's", f"gate {SLOW_LANE_ROW}", f"gate {PERMITS_ROW}")
 """What notes of runs say that wait for a share, or for others to have passed its gate."""
 _FEW_MESSAGES = 40
 _COPIES = 4

@@ -67,7 +67,6 @@ def caught_up(last: int, note: str | None = None) -> Book:
 @pytest.mark.parametrize(
     ("note", "is_broken"),
     [
-        ("3 runs of its owner last longer than 2 s", False),
         ("waits for its owner's permits, held by 3 runs", False),
         ("waits for a start under the rate", True),
     ],

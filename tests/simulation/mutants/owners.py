@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from copy import copy
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,13 +12,15 @@ import carillon.domain.wheel.segment as segment
 import carillon.tick.counting as counting
 from carillon.domain.admission import limits
 from carillon.domain.admission.state import AdmissionRow
-from carillon.domain.decisions import Defer
+from carillon.domain.decisions import Defer, Redirect
 from carillon.domain.job import Lane
 from carillon.domain.message import Message
+from carillon.domain.run import Run
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel.entry import Entry, Slot, minute_start
 from carillon.errors import CarillonError
 from carillon.executor.runs.permits import Permits
+from carillon.executor.runs.slow_lane import SlowLane
 from carillon.schedules import SlotKind, parse_schedule
 from carillon.simulation.faults import Chaos, Fault, Faults
 from carillon.simulation.loop import Loop
@@ -108,9 +111,53 @@ def _held(scenario: Scenario) -> Scenario:
 
 
 def _always(
-    gate: AdmissionRow | None, limit: int, message: Message, now: datetime, fraction: float
+    gate: AdmissionRow | None,
+    places: limits.Places,
+    message: Message,
+    now: datetime,
+    fraction: float,
 ) -> Defer:
     return Defer(now + timedelta(seconds=30), "held back")
+
+
+@dataclass(frozen=True)
+class _LateTimers:
+    """Timers that act after three times as long."""
+
+    timers: Any
+
+    def after(self, seconds: float, act: Callable[[], None]) -> Any:
+        return self.timers.after(3 * seconds, act)
+
+    def every(self, seconds: float, act: Callable[[], None]) -> Any:
+        return self.timers.every(seconds, act)
+
+
+def _taken_late(original: Code) -> Code:
+    def around_call(self: Permits, run: Run, message: Message) -> Any:
+        if message.waits:
+            self = copy(self)
+            self._ports = replace(self._ports, timers=_LateTimers(self._ports.timers))
+        return original(self, run, message)
+
+    return around_call
+
+
+def _slow(scenario: Scenario) -> Scenario:
+    """All calls last, so that their jobs are served in lane slow; ticks are down for a while."""
+    jobs = tuple(replace(job, seconds=4.0) for job in scenario.jobs)
+    begin = scenario.start + timedelta(minutes=3)
+    options = replace(scenario.options, slow_after_seconds=2)
+    ticks_down = ((begin, begin + timedelta(minutes=4)),)
+    return replace(scenario, jobs=jobs, options=options, ticks_down=ticks_down, faults=Faults())
+
+
+def _for_itself_only(original: Code) -> Code:
+    def forwarded(self: SlowLane, message: Message) -> Redirect | None:
+        there: Redirect | None = original(self, message)
+        return there and replace(there, message=replace(there.message, missed=None))
+
+    return forwarded
 
 
 _LASTING = both(
@@ -148,8 +195,11 @@ OWNERS_APART = (
     Mutant(
         "permit_not_taken_before",
         ("permits",),
-        "runs that have waited all begin where they find a permit free, and take it after 2 s",
-        (Swap(Permits, "_is_strict", instead(lambda self, message: False)),),
+        "runs that have waited all begin where they find a permit free, and take it after 6 s",
+        (
+            Swap(Permits, "_is_strict", instead(lambda self, message: False)),
+            Swap(Permits, "around_call", _taken_late),
+        ),
         reshape=_LASTING,
     ),
     Mutant(
@@ -158,6 +208,13 @@ OWNERS_APART = (
         "a run is held back before its claim, whether a permit is free or not",
         (Swap(limits, "hold_back", instead(_always)),),
         reshape=_LASTING,
+    ),
+    Mutant(
+        "sent_on_for_itself_only",
+        ("I1",),
+        "a message that is sent to lane slow without a claim loses what else it stands for",
+        (Swap(SlowLane, "forwarded", _for_itself_only),),
+        reshape=both(small(8), scheduled("every 20s", catch_up="skip"), _slow),
     ),
 )
 

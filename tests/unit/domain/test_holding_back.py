@@ -144,7 +144,7 @@ class TestTurns:
     def test_who_waits_for_a_share_looks_rarely_until_it_has_its_turn(self) -> None:
         share = replace(self.ONE, is_share=True)
         claim = Claim(replace(CLAIMED, claim_id="claim-a"), None)
-        for now_seconds, waits, longest in [(5, 0, 16), (29, 2, 64), (30, 2, 1)]:
+        for now_seconds, waits, longest in [(5, 0, 16), (29, 2, 16), (30, 2, 1)]:
             now = NOON + now_seconds * SECOND
             waiting = message(due_at=NOON, waits=waits)
             verdict = enter(self.HELD, share, claim, waiting, now, now, 0.0)

@@ -1,12 +1,13 @@
 """An owner's limit of concurrent runs: pure decisions."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from carillon.domain.admission.limits import are_used_up, hold_back, wait_for_permit
+from carillon.domain.admission.limits import Places, hold_back, wait_for_share
 from carillon.domain.admission.state import PERMITS_ROW, AdmissionRow, PermitHolder, QueuedRun
+from carillon.domain.message import Message
 from tests.unit.domain.samples import NOON, message
 
 MINUTE = timedelta(minutes=1)
@@ -17,6 +18,14 @@ GATE = AdmissionRow(
     NOON + 5 * MINUTE,
     holders=(PermitHolder("one", NOON + MINUTE), PermitHolder("two", NOON + 2 * MINUTE)),
 )
+
+
+def places(limit: int) -> Places:
+    return Places(limit, "its owner's permits", is_share=True)
+
+
+def are_used_up(gate: AdmissionRow | None, limit: int, now: datetime) -> bool:
+    return wait_for_share(gate, places(limit), message(), now, 0.0) is not None
 
 
 def test_nobody_holds_a_permit_of_a_gate_that_is_not_there() -> None:
@@ -33,11 +42,23 @@ def test_an_executor_that_died_frees_its_permit_with_its_lease() -> None:
     assert [are_used_up(GATE, 1, now) for now in ends] == [True, True, False]
 
 
-def test_a_run_that_waits_says_why_and_looks_again_ever_later() -> None:
-    waits = [wait_for_permit(message(waits=waits), 5, NOON, 0.0) for waits in (0, 1, 9)]
-    seconds = [((each.message.wait_until or NOON) - NOON).total_seconds() for each in waits]
-    assert seconds == [16, 32, 150]
-    assert {each.reason for each in waits} == {"5 runs of its owner last longer than 2 s"}
+@pytest.mark.parametrize(
+    ("first_waited_seconds", "seconds"),
+    [(None, (16, 32)), (60, (76, 92)), (100, (116, 132)), (600, (150, 300))],
+)
+def test_a_run_that_waits_says_why_and_checks_again_after_the_wait_of_the_first_in_turn(
+    first_waited_seconds: int | None, seconds: tuple[int, int]
+) -> None:
+    first, second = (QueuedRun(each, NOON - MINUTE / 2, NOON + MINUTE) for each in "ab")
+    if first_waited_seconds is not None:
+        first = replace(first, due_at=NOON - timedelta(seconds=first_waited_seconds))
+    over = QueuedRun("gone", NOON - 20 * MINUTE, NOON)
+    turns = (over,) if first_waited_seconds is None else (second, first, over)
+    for fraction, expected in zip((0.0, 1.0), seconds, strict=True):
+        wait = wait_for_share(replace(GATE, turns=turns), places(2), message(), NOON, fraction)
+        assert wait is not None
+        assert wait.message.wait_until == NOON + timedelta(seconds=expected)
+        assert wait.reason == "waits for its owner's permits, held by 2 runs"
 
 
 @pytest.mark.parametrize(
@@ -69,26 +90,17 @@ def test_what_would_wait_on_is_held_back(
         message(waits=1), due_at=due_at, wait_until=NOON - timedelta(seconds=behind_its_row_seconds)
     )
     turns = tuple(QueuedRun(f"r{n}", due_at - MINUTE, NOON + MINUTE) for n in range(ahead))
-    held = hold_back(replace(GATE, turns=turns), limit, waiting, NOON, 0.0)
+    held = hold_back(replace(GATE, turns=turns), places(limit), waiting, NOON, 0.0)
     assert (held is not None) is answer
 
 
-@pytest.mark.parametrize(
-    ("waits", "behind_its_row_seconds", "seconds"),
-    [(0, 0, 16), (1, 0, 64), (1, 100, 200), (1, 500, 300)],
-)
-def test_what_is_held_back_comes_ever_later(
-    waits: int, behind_its_row_seconds: int, seconds: int
-) -> None:
-    at = NOON - timedelta(seconds=behind_its_row_seconds)
-    waiting = replace(message(waits=waits), due_at=at, wait_until=at if waits else None)
-    ahead = tuple(QueuedRun(name, at - MINUTE, NOON + MINUTE) for name in "ab")
-    held = hold_back(replace(GATE, turns=ahead), 2, waiting, NOON, 0.0)
-    assert held is not None
-    assert held.at == NOON + timedelta(seconds=seconds)
+def test_what_has_no_row_yet_is_held_back_once_and_only_if_it_is_on_time() -> None:
+    def is_held_back(new: Message, gate: AdmissionRow | None = GATE) -> bool:
+        return hold_back(gate, places(2), new, NOON, 0.0) is not None
 
-
-def test_what_has_no_row_yet_is_held_back_once() -> None:
-    assert hold_back(GATE, 2, message(), NOON, 0.0) is not None
-    assert hold_back(GATE, 2, replace(message(), wait_until=NOON), NOON, 0.0) is None
-    assert hold_back(None, 2, message(), NOON, 0.0) is None, "nobody has a permit"
+    new = message(due_at=NOON - timedelta(seconds=29))
+    assert is_held_back(new)
+    assert not is_held_back(new, None), "nobody has a permit"
+    assert not is_held_back(replace(new, wait_until=NOON))
+    late = replace(new, due_at=NOON - timedelta(seconds=30))
+    assert not is_held_back(late), "an executor may have died on it"

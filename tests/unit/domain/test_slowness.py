@@ -14,7 +14,7 @@ from carillon.domain.admission.slowness import (
     weight_of,
     with_slow_attempt,
 )
-from carillon.domain.admission.state import AdmissionRow, first_admission, wait_for_share
+from carillon.domain.admission.state import AdmissionRow, first_admission
 from carillon.domain.job import Job, Lane, Slow
 from carillon.domain.run import Run, RunError, RunStatus
 from carillon.schedules import parse_schedule
@@ -139,13 +139,3 @@ def test_the_mark_outlives_what_an_owner_changes() -> None:
 
 def test_an_owner_holds_a_quarter_of_the_places_at_most() -> None:
     assert [share_of_an_owner(places) for places in (2, 4, 7, 8, 100)] == [1, 1, 1, 2, 25]
-
-
-@pytest.mark.parametrize(("waits", "seconds"), [(0, (16, 32)), (2, (64, 128)), (9, (150, 300))])
-def test_what_the_share_holds_back_looks_again_ever_later(
-    waits: int, seconds: tuple[int, int]
-) -> None:
-    for fraction, expected in zip((0.0, 1.0), seconds, strict=True):
-        wait = wait_for_share(message(waits=waits), NOON, "taken", fraction)
-        assert wait.message.wait_until == NOON + expected * SECOND
-        assert wait.reason == "taken"

@@ -99,6 +99,10 @@ def enter(
     return check_admission(ports, name, message, decide)
 
 
+def share_of_lane_slow(ports: ExecutorPorts) -> Places:
+    return Places(ports.slow_lane_share, "its owner's share of lane slow", is_share=True)
+
+
 class Admission:
     """A job costs no read and no write here unless a policy of it needs a memory."""
 
@@ -150,7 +154,7 @@ class Admission:
             return slowness.redirected(message, job)
         if job.lane is not Lane.SLOW:
             return None
-        share = Places(self._ports.slow_lane_share, "its owner's share of lane slow", is_share=True)
+        share = share_of_lane_slow(self._ports)
         outcome = enter(self._ports, SLOW_LANE_ROW, share, claim, message)
         return outcome if isinstance(outcome, Wait) else None
 

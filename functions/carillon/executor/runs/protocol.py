@@ -9,6 +9,7 @@ queue counts as receptions only those that ended in a crash.
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from carillon.domain.chunks.message import Order
 from carillon.domain.decisions import (
     CheckLater,
     Claim,
@@ -72,7 +73,7 @@ class RunProtocol:
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Handle a message of a lane; the process may be stopped at `ends_at`.
 
-        0. early, or held back by its owner's permits: defer, or wait; 1. claim; 2. read the job and
+        0. early, or held back by its owner's share: defer, or wait; 1. claim; 2. read the job and
            decide; 3. record what an outage left out; 4. pass the gates; 5. deliver; 6. finish; 7.
            follow up. A step whose write is refused starts again with the row as it is now. Raises
            StoreUnavailableError, QueueUnavailableError, and HeldError for a duplicate of a message
@@ -93,12 +94,17 @@ class RunProtocol:
             elif decision.is_takeover and not alone:
                 raise RunAloneError(f"an executor died on {message.key.run_id}")
             else:
-                report = self.permits.hold_back(message, decision)
+                report = None if decision.is_takeover else self.permits.hold_back(message)
                 if report is None and self._claims(decision):
                     report = self._go_on(message, decision, ends_at)
             if report is not None:
                 return report
         return defer(self._ports, message, self._ports.clock.now(), "the run changed at every step")
+
+    def forwarded(self, order: Order) -> Redirect | None:
+        """The message as it is to be sent on to lane slow, if it only comes to be."""
+        there = self.slow_lane.forwarded(order) if isinstance(order, Message) else None
+        return None if there is None else self.permits.redirect(there)
 
     def handle_dead(self, message: Message, ends_at: datetime) -> Report:
         """Handle a message of a dead-letter queue: executors died on it, or never could begin it.
@@ -293,6 +299,7 @@ class RunProtocol:
             report = self._completions.open(ended, run, context) if opens else None
             is_recorded = not (ended.is_open or is_lost) and self.record(ended, context.message)
         self._admission.leave(run, context.job)
+        self.permits.forget_lane_slow(run.key.owner)
         report = self.follow_up(ended, context) if is_recorded else report
         self.slow_lane.judge(ended, context.job)
         return report
@@ -315,6 +322,9 @@ class RunProtocol:
         if isinstance(outcome, Proceed):
             return self._completions.announce(order, claim.run, context.job)
         self.permits.leave(claim.run, context.message)
+        if isinstance(outcome, Redirect):
+            self.slow_lane.note(outcome.message)
+            return self.permits.redirect(outcome)
         return outcome
 
     def _context(self, message: Message, job: Job, ends_at: datetime | None) -> RunContext:

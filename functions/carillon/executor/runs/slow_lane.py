@@ -2,14 +2,16 @@
 
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Lock
 
 from carillon.domain.admission import slowness
 from carillon.domain.admission.slowness import TimeOuts, host_of, mark_by_host, with_time_out
 from carillon.domain.admission.state import AdmissionRow, job_admission
+from carillon.domain.decisions import Redirect
 from carillon.domain.job import Job, Lane, Slow
-from carillon.domain.run import Run
+from carillon.domain.message import Message
+from carillon.domain.run import Run, RunKind
 from carillon.errors import StoreUnavailableError
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import change_admission
@@ -46,6 +48,11 @@ class Hosts:
             return mark_by_host(self._seen.get(host), host, now)
 
 
+_KNOWN_FOR = timedelta(minutes=10)
+"""A job is taken for a slow one for so long after a message of it was redirected to lane slow, half
+of it at least: many were mostly redirected at once."""
+_MOST_KNOWN = 10_000
+"""Slow jobs that a process remembers."""
 _ROUNDS = 4
 """An owner may change the job's row under its mark this often: the next slow attempt sets it."""
 
@@ -56,6 +63,33 @@ class SlowLane:
     def __init__(self, ports: ExecutorPorts) -> None:
         self._ports = ports
         self._hosts = Hosts()
+        self._known_until: dict[str, datetime] = {}
+
+    @property
+    def knows_any(self) -> bool:
+        return bool(self._known_until)
+
+    def note(self, sent: Message) -> None:
+        """Remember the job of a message that goes to another lane."""
+        if len(self._known_until) >= _MOST_KNOWN:
+            self._known_until.clear()
+        if sent.lane is Lane.SLOW:
+            known_for = _KNOWN_FOR * (1 + self._ports.entropy.fraction()) / 2
+            self._known_until[sent.key.job_id] = self._ports.clock.now() + known_for
+
+    def forwarded(self, message: Message) -> Redirect | None:
+        """The message for lane slow, if it comes from a tick by another one, and its job is known
+        to be served there: its claim would only be given up.
+
+        What comes back from there, since its job is slow no more, is no tick's message any more.
+        """
+        known_until = self._known_until.get(message.key.job_id)
+        is_ticks = bool(message.slot_key) and message.key.kind is RunKind.SCHEDULED
+        if known_until is None or self._ports.clock.now() > known_until:
+            return None
+        if not is_ticks or message.lane is Lane.SLOW or message.attempt > 1:
+            return None
+        return Redirect(replace(message, lane=Lane.SLOW), "its job is served in lane slow")
 
     def by_host(self, job: Job) -> Job:
         """The job as it is served from now on: marked without a call if its host is known to hang.

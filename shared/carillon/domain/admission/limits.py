@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from carillon.clock import seconds_after
 from carillon.domain.admission.rate_line import RECHECK, forget, reserve
 from carillon.domain.admission.state import (
     LONGEST_POLL_SECONDS,
@@ -12,8 +13,8 @@ from carillon.domain.admission.state import (
     QueuedRun,
     Verdict,
     poll,
-    wait_for_share,
     wait_until,
+    waiting_until,
 )
 from carillon.domain.decisions import Claim, Defer, Proceed, Wait
 from carillon.domain.job import Job
@@ -108,7 +109,9 @@ _TURN_RENEWED = timedelta(seconds=30)
 _LONGEST_PAUSE = timedelta(minutes=15)
 _MOST_BEHIND_ITS_ROW = timedelta(minutes=15)
 """A row may say that its run checks next so long ago, before the run checks in full."""
-_LONGEST_HELD_BACK = timedelta(minutes=5)
+_SHARE_SECONDS = 32
+"""Until a run checks again whether its owner's share is taken, half of it at least."""
+_LONGEST_FOR_A_SHARE = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ def enter(
     reason = f"waits for {places.what}, {held}"
     if not _has_a_turn(places.limit, ahead, message, now):
         if places.is_share:
-            return Verdict(wait_for_share(message, now, reason, fraction))
+            return Verdict(_wait_for_share(turns, message, now, reason, fraction))
         waited = now - message.due_at
         if waited < _PATIENCE:
             return Verdict(poll(message, now, reason, fraction))
@@ -184,27 +187,53 @@ def _has_a_turn(limit: int, ahead: int, message: Message, now: datetime) -> bool
 
 
 def hold_back(
-    gate: AdmissionRow | None, limit: int, message: Message, now: datetime, fraction: float
+    gate: AdmissionRow | None, places: Places, message: Message, now: datetime, fraction: float
 ) -> Defer | None:
-    """The next check of a run that would only wait for its owner's permits: none is free, and its
+    """The next check of a run that would only wait for its owner's share: no place is free, and its
     turn has yet to come. None where a check in full is due.
 
-    One that has no row yet is held back once. One that waits in its row is held back for ever
-    longer, so that checks do not increase with the number of waiting runs, and only while the row
-    is not too far behind.
+    One that waits in its row is held back while that is not too far behind. One that has no row yet
+    is held back once, and not if it comes late: an executor may have died on it.
     """
     behind = now - message.starts_at
-    is_due = behind > _MOST_BEHIND_ITS_ROW if message.waits else message.wait_until is not None
-    if gate is None or is_due or not are_used_up(gate, limit, now):
-        return None
-    ahead = _ahead((turn for turn in gate.turns if now < turn.until), message)
-    if _has_a_turn(limit, ahead, message, now):
-        return None
-    wait = wait_for_permit(message, limit, now, fraction)
-    delay = wait.message.starts_at - now
     if message.waits:
-        delay = min(2 * max(delay, behind), _LONGEST_HELD_BACK)
-    return Defer(now + delay, wait.reason)
+        is_due = behind > _MOST_BEHIND_ITS_ROW
+    else:
+        is_due = message.wait_until is not None or behind >= _PATIENCE
+    wait = None if is_due else wait_for_share(gate, places, message, now, fraction)
+    if gate is None or wait is None:
+        return None
+    ahead = _ahead(_live(gate, now), message)
+    if _has_a_turn(places.limit, ahead, message, now):
+        return None
+    return Defer(wait.message.starts_at, wait.reason)
+
+
+def wait_for_share(
+    gate: AdmissionRow | None, places: Places, message: Message, now: datetime, fraction: float
+) -> Wait | None:
+    """The next check of a run whose owner's share is taken; None if a place is free."""
+    taken = 0 if gate is None else permits_taken(gate, now)
+    if gate is None or taken < places.limit:
+        return None
+    reason = f"waits for {places.what}, held by {_runs(taken)}"
+    return _wait_for_share(_live(gate, now), message, now, reason, fraction)
+
+
+def _wait_for_share(
+    turns: Iterable[QueuedRun], message: Message, now: datetime, reason: str, fraction: float
+) -> Wait:
+    """Check again after half a minute and as long as the first in turn has waited: so checks do not
+    increase with the number of waiting runs. `fraction` in [0, 1) is the jitter."""
+    first_due_at = min((turn.due_at for turn in turns), default=now)
+    seconds = _SHARE_SECONDS * (1 + fraction) / 2 + (now - first_due_at).total_seconds()
+    longest_seconds = _LONGEST_FOR_A_SHARE.total_seconds() * (1 + fraction) / 2
+    at = seconds_after(now, min(seconds, longest_seconds))
+    return Wait(waiting_until(message, at), reason)
+
+
+def _live(gate: AdmissionRow, now: datetime) -> list[QueuedRun]:
+    return [turn for turn in gate.turns if now < turn.until]
 
 
 def permits_taken(gate: AdmissionRow, now: datetime) -> int:
@@ -283,14 +312,3 @@ SHORT_SECONDS = 2
 """A call that ends within this takes no permit."""
 KNOWN_FOR = timedelta(seconds=10)
 """A read of an owner's permits is used for this long."""
-
-
-def are_used_up(gate: AdmissionRow | None, limit: int, now: datetime) -> bool:
-    """True if the owner's runs hold `limit` permits; those whose lease has ended hold none."""
-    return gate is not None and permits_taken(gate, now) >= limit
-
-
-def wait_for_permit(message: Message, limit: int, now: datetime, fraction: float) -> Wait:
-    """Check again later for a run whose owner's permits are used up."""
-    reason = f"{limit} runs of its owner last longer than {SHORT_SECONDS} s"
-    return wait_for_share(message, now, reason, fraction)

@@ -133,14 +133,11 @@ class Verdict:
 
 LONGEST_POLL_SECONDS = 30
 """Between two checks of something that may end at any time."""
-_FIRST_FOR_A_SHARE_SECONDS, _LONGEST_FOR_A_SHARE_SECONDS = 32, 300
-"""Between two checks of a share that is taken: an owner above the share has many runs that
-check."""
 
 
 def wait_until(message: Message, at: datetime, reason: str) -> Wait:
     """Wait for an instant that is known, in whole seconds; never less."""
-    return _wait(message, ceil_second(at), reason)
+    return Wait(waiting_until(message, ceil_second(at)), reason)
 
 
 def poll(
@@ -155,18 +152,11 @@ def poll(
     many who wait do not all come at once."""
     growing_seconds = 2 ** min(max(message.waits, 1), 10)
     longest_seconds = min(LONGEST_POLL_SECONDS, most_seconds, growing_seconds)
-    return _wait(message, seconds_after(now, longest_seconds * (1 + fraction) / 2), reason)
+    at = seconds_after(now, longest_seconds * (1 + fraction) / 2)
+    return Wait(waiting_until(message, at), reason)
 
 
-def wait_for_share(message: Message, now: datetime, reason: str, fraction: float) -> Wait:
-    """Check again later for a run whose owner's share is taken: the longer, the more often it has
-    waited. `fraction` in [0, 1) is the jitter."""
-    growing_seconds = _FIRST_FOR_A_SHARE_SECONDS * 2 ** min(message.waits, 10)
-    longest_seconds = min(_LONGEST_FOR_A_SHARE_SECONDS, growing_seconds)
-    return _wait(message, seconds_after(now, longest_seconds * (1 + fraction) / 2), reason)
-
-
-def _wait(message: Message, at: datetime, reason: str) -> Wait:
-    """The other occurrences that the message represented are recorded by now."""
-    again = replace(message, wait_until=at, slot_key="", missed=None)
-    return Wait(again, reason)
+def waiting_until(message: Message, at: datetime) -> Message:
+    """The message of the next check. The other occurrences that it represented are recorded by
+    now."""
+    return replace(message, wait_until=at, slot_key="", missed=None)
