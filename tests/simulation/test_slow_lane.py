@@ -27,7 +27,7 @@ from carillon.domain.run import Run, RunError, RunStatus
 from carillon.domain.targets import WebhookTarget
 from carillon.domain.wheel.entry import entries_of, message_of
 from carillon.errors import QueueUnavailableError, StoreUnavailableError
-from carillon.executor.batch import Handled
+from carillon.executor.batch import Handled, Received
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.story import MINUTE, NOON, SECOND, empty_queue, handle, row_of
 from tests.support.jobs import job_with
@@ -230,9 +230,12 @@ class TestSendingOn:
     """Once a message of a job has gone to lane slow, its executor sends the next ones of a batch
     there together, before it handles the others."""
 
-    def sent(self, world: World, *messages: Message) -> list[int]:
-        bodies = {str(number): encode(each) for number, each in enumerate(messages)}
-        return sorted(map(int, world.executor.send_on(bodies)))
+    def sent(self, world: World, *messages: Message, receive_count: int = 1) -> list[int]:
+        records = {
+            str(number): Received(str(number), encode(each), receive_count)
+            for number, each in enumerate(messages)
+        }
+        return sorted(map(int, world.executor.send_on(records)))
 
     def by_tick(self, job: Job, minute: int = 2) -> Message:
         return entries_of(job)[0].message_at(NOON + minute * MINUTE)
@@ -268,7 +271,8 @@ class TestSendingOn:
             replace(message, lane=Lane.SLOW),
         )
         assert self.sent(world, *others) == []
-        assert world.executor.send_on({"0": "no message"}) == {}
+        assert self.sent(world, message, receive_count=2) == [], "it may have killed its executor"
+        assert world.executor.send_on({"0": Received("0", "no message", 1)}) == {}
 
     def test_a_job_is_known_for_five_minutes_to_ten(self, world: World) -> None:
         message = self.by_tick(self.known(world))

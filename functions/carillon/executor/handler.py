@@ -95,7 +95,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Run a batch of a lane; answers which records stay with the queue."""
     ends_at = _ends_at(context)
 
-    sent_on = router.send_on({each.message_id: each.body for each in _records(event)})
+    sent_on = router.send_on({each.message_id: each for each in _records(event)})
 
     def handle(record: Received, alone: bool) -> Report:
         return sent_on.get(record.message_id) or router.lane(record.body, ends_at, alone=alone)

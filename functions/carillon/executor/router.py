@@ -16,7 +16,7 @@ from carillon.errors import (
     StoreUnavailableError,
     UnreadableRowError,
 )
-from carillon.executor.batch import Handled, Report
+from carillon.executor.batch import Handled, Record, Report
 from carillon.executor.chunks.protocol import ChunkProtocol
 from carillon.executor.notifying.window_end import WindowEnd
 from carillon.executor.operations.steps import OperationWorker
@@ -65,17 +65,19 @@ class Router:
             self._on_store_failure(message, error)
             return self._waiting.wait(message, error)
 
-    def send_on(self, bodies: Mapping[str, str]) -> dict[str, Report]:
+    def send_on(self, records: Mapping[str, Record]) -> dict[str, Report]:
         """Of the records of a batch, by id, send to lane slow, together, those of jobs that are
         known to be served there: one by one, other owners' messages would wait behind them.
 
         To all others it is as if the tick had sent them there. What cannot be sent, or read, is to
-        be handled as any other.
+        be handled as any other. So is what was received before: it may have killed its executor,
+        and is not to be read before the others are handled.
         """
         moved: dict[str, Redirect] = {}
-        for record_id, body in bodies.items() if self._runs.slow_lane.knows_any else ():
+        for record_id, record in records.items() if self._runs.slow_lane.knows_any else ():
             with suppress(MalformedMessageError, StoreUnavailableError):
-                there = self._runs.forwarded(decode(body))
+                is_new = record.receive_count == 1
+                there = self._runs.forwarded(decode(record.body)) if is_new else None
                 if there is not None:
                     moved[record_id] = there
         if not moved:

@@ -358,8 +358,8 @@ class Deployment:
         seconds = self.options.function_timeout_seconds
         ends_at = self.clock.now() + timedelta(seconds=seconds)
 
-        bodies = {str(one.receipt): one.body for one in received if queue is self.lanes}
-        sent_on = self.router.send_on(bodies)
+        of_lane = {str(one.receipt): one for one in received if queue is self.lanes}
+        sent_on = self.router.send_on(of_lane)
         for report in sent_on.values():
             self.on_report(report)
 
