@@ -1,8 +1,8 @@
 """What `make test` runs, in lanes beside each other: `python -m tests.lanes [part ...]`.
 
-Deployed stacks mostly wait, and some for minutes: they begin at once. Beside them two processes at
-a time do everything else, at a lower priority, so that the stacks keep time. A line comes when a
-part ends; what the red ones printed comes last.
+Deployed stacks mostly wait, and some for minutes: they begin at once, one after the other. Beside
+them two processes at a time do everything else, at a lower priority, so that the stacks keep time.
+A line comes when a part ends; what the red ones printed comes last.
 """
 
 import contextlib
@@ -56,16 +56,15 @@ def _rest(folder: str, *apart: str) -> list[Part]:
     return [*(Part(path, (path,)) for path in paths), Part(folder, (folder,), without=paths)]
 
 
-APART_SECONDS = 30
-"""From the start of one stack to that of the next: what it takes of one processor."""
 STACKS = [
+    # Alone among the stacks, and first: its promises are about time.
+    Part("tests/e2e/chaos", ("tests/e2e/chaos",)),
     Part(
         "tests/e2e",
         ("tests/e2e",),
         without=("tests/e2e/chaos",),
         command=(sys.executable, "-m", "tests.e2e"),
     ),
-    Part("tests/e2e/chaos", ("tests/e2e/chaos",)),
 ]
 REST = [
     *_rest("tests/simulation", "mutants", "races", "worlds"),
@@ -83,13 +82,11 @@ EVERYTHING = [*STACKS, *REST]
 
 @dataclass(frozen=True)
 class Lane:
-    """Parts, how many of them at a time, and by how much they give way to others; each thread
-    begins so many seconds after the one before."""
+    """Parts, how many of them at a time, and by how much they give way to others."""
 
     parts: Sequence[Part]
     count: int
     nice: int
-    apart_seconds: float = 0
 
 
 @dataclass(frozen=True)
@@ -121,9 +118,8 @@ class Lanes:
         threads = []
         for lane in lanes:
             waiting = deque(lane.parts)
-            for number in range(lane.count):
-                given = (waiting, lane.nice, number * lane.apart_seconds)
-                threads.append(Thread(target=self._work, args=given, daemon=True))
+            for _ in range(lane.count):
+                threads.append(Thread(target=self._work, args=(waiting, lane.nice), daemon=True))
         try:
             for thread in threads:
                 thread.start()
@@ -132,8 +128,7 @@ class Lanes:
         finally:
             self._end(threads)
 
-    def _work(self, waiting: "deque[Part]", nice: int, delay_seconds: float) -> None:
-        self._over.wait(delay_seconds)
+    def _work(self, waiting: "deque[Part]", nice: int) -> None:
         while True:
             with self._lock:
                 if self._over.is_set() or not waiting:
@@ -211,8 +206,7 @@ def main(names: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as directory:
         lanes = Lanes(Path(directory))
         try:
-            stacks = chosen(STACKS)
-            lanes.run([Lane(stacks, len(stacks), 0, APART_SECONDS), Lane(chosen(REST), 2, 10)])
+            lanes.run([Lane(chosen(STACKS), 1, nice=0), Lane(chosen(REST), 2, nice=10)])
         except KeyboardInterrupt:
             _say("interrupted: everything has been ended")
             return 130

@@ -1,6 +1,6 @@
 """Messages gathered over entries and slots, so that the queue gets them ten a call."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -19,8 +19,24 @@ Progress = tuple[Control, Cursor | None]
 """A segment as it is decided so far, and how far the minute has got that was begun."""
 
 
+def fair_order(orders: Sequence[Order]) -> list[Order]:
+    """By second, and there the first message of each owner before the second of any: where the
+    queue keeps its order, one owner's many messages do not come before another's few."""
+    taken: Counter[tuple[datetime, str]] = Counter()
+
+    def place(order: Order) -> tuple[datetime, int]:
+        # A chunk is of several owners: chunks take turns among themselves.
+        owner = "" if isinstance(order, ChunkMessage) else order.key.owner
+        turn = order.starts_at, owner
+        taken[turn] += 1
+        return order.starts_at, taken[turn]
+
+    return sorted(orders, key=place)
+
+
 class Outbox:
-    """Holds messages in the order in which they were decided, and sends them in parts.
+    """Holds messages in the order in which they were decided, and sends them in parts, each in fair
+    order.
 
     `marks` are between them: `reached` is the last one before which everything is sent.
     """
@@ -61,7 +77,7 @@ class Outbox:
         """Send the first messages, until then at the longest; raises QueueUnavailableError or
         StoreUnavailableError, and holds them still."""
         part = self._held[:PART]
-        self._indexer.schedule_messages(part, until)
+        self._indexer.schedule_messages(fair_order(part), until)
         del self._held[: len(part)]
         self.sent += len(part)
         while self._marks and self._marks[0][0] <= self.sent:

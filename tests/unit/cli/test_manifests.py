@@ -362,7 +362,8 @@ def test_a_renamed_job_is_not_pruned(carillon: Carillon, file: Path) -> None:
 
     plan = carillon("diff", str(file), "--prune", "--rehearse", "10m").stdout
     assert ("= rename      pull" in plan, "delete" in plan) == (True, False)
-    assert re.search(r"fires 2 -> 2; busiest minute 1 -> 1", plan), plan
+    # At six on a workday the other job fires, too.
+    assert re.search(r"fires ([23]) -> \1; busiest minute ([12]) -> \2", plan), plan
     done = carillon("apply", str(file), "--prune")
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "2 unchanged, 1 renamed")
     assert carillon("diff", str(file), "--prune").exit_code == ExitCode.OK
