@@ -5,6 +5,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from types import MethodType
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -125,16 +128,14 @@ class Routes:
         self._settings = settings
         self._operations: dict[str, tuple[Route, _Fields]] = {}
         self._methods: defaultdict[str, list[str]] = defaultdict(list)
-        self._queries: dict[tuple[str, str], frozenset[str]] = {}
-        self._with_body: set[tuple[str, str]] = set()
+        self._fields: dict[tuple[str, str], _Fields] = {}
         app.use(middlewares=[self._refuse_unknown])
 
-    def add(self, route: Route, call: Callable[..., Any]) -> None:
+    def add(self, route: Route, call: MethodType) -> None:
         template = _PARAMETER.sub(r"{\1}", route.path)
         self._methods[template].append(route.method)
-        self._remember(route.method, template, call)
-        form = _form_of(call)
-        fields = _fields_of(call)
+        fields, form = _signature(call.__func__)
+        self._fields[route.method, template] = fields
         self._operations[call.__name__] = route, fields
         always = [kind for kind in _ALWAYS if not route.is_open or kind not in _OF_OWNERS]
         described = {name: _header(text) for name, text in route.headers.items()}
@@ -178,7 +179,7 @@ class Routes:
         # A switch in a place where the operation has none opens nothing.
         query, body = event.query_string_parameters or {}, event.json_body or {}
         given = {name: query.get(name) for name in fields.query}
-        given |= {name: body.get(name) for name in fields.body}
+        given |= {name: body.get(name) for name in fields.body or ()}
         on = [name for name in _SWITCHES if name in given and _is_on(name, given[name])]
         needed = _SWITCHES[on[0]] if on else route.role
         if "dry_run" in on:
@@ -209,17 +210,6 @@ class Routes:
                 return methods
         return []
 
-    def _remember(self, method: str, template: str, call: Callable[..., Any]) -> None:
-        queries = set()
-        for name, parameter in inspect.signature(call).parameters.items():
-            marks = get_args(parameter.annotation)
-            for mark in marks:
-                if isinstance(mark, Query):
-                    queries.add(mark.alias or name)
-            if any(isinstance(mark, Body) for mark in marks):
-                self._with_body.add((method, template))
-        self._queries[method, template] = frozenset(queries)
-
     def _refuse_unknown(
         self, app: APIGatewayHttpResolver, next_middleware: NextMiddleware
     ) -> Response[Any]:
@@ -228,14 +218,13 @@ class Routes:
         if methods and event.http_method not in methods:
             # The resolver took a path of its own for an item: `GET /jobs/pause` asks for no job.
             raise _not_allowed(event.http_method, methods)
-        route = (event.http_method.upper(), app.request.route)
-        known = self._queries.get(route)
-        if known is not None:
-            given = event.query_string_parameters or {}
+        fields = self._fields.get((event.http_method.upper(), app.request.route))
+        if fields is not None:
+            known, given = fields.query, event.query_string_parameters or {}
             unknown = [name for name in given if name not in known]
             wanted = f"use {', '.join(sorted(known))}" if known else "there are none here"
             errors = [(name[:200], f"is not a known query parameter: {wanted}") for name in unknown]
-            if route not in self._with_body:
+            if fields.body is None:
                 message = "is not a known field: the body must be empty"
                 errors += [(name[:200], message) for name in body_fields(app)]
             if errors:
@@ -274,7 +263,7 @@ def _extensions(route: Route, fields: "_Fields") -> dict[str, Any]:
     switches = {
         name: role.value
         for name, role in _SWITCHES.items()
-        if name in fields.query or name in fields.body
+        if name in fields.query or name in (fields.body or ())
     }
     if switches:
         told["x-carillon-role-with"] = switches
@@ -283,22 +272,29 @@ def _extensions(route: Route, fields: "_Fields") -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Fields:
-    """The parameters in the query, and the members of the body, that a method takes."""
+    """The parameters in the query, and the members of the body, that a method takes; None: it takes
+    no body."""
 
     query: frozenset[str]
-    body: frozenset[str]
+    body: frozenset[str] | None
 
 
-def _fields_of(call: Callable[..., Any]) -> _Fields:
-    query, body = set[str](), set[str]()
-    for name, parameter in inspect.signature(call).parameters.items():
+@cache
+def _signature(method: Callable[..., Any]) -> tuple[_Fields, Any]:
+    """The fields that a method takes, and the model that it answers: Response[model]."""
+    signature = inspect.signature(method)
+    query: set[str] = set()
+    body: frozenset[str] | None = None
+    for name, parameter in signature.parameters.items():
         kind, *marks = get_args(parameter.annotation) or (None,)
-        if any(isinstance(mark, Query) for mark in marks):
-            query.add(name)
-        if any(isinstance(mark, Body) for mark in marks):
-            for model in (kind, *get_args(kind)):
-                body |= set(getattr(model, "model_fields", ()))
-    return _Fields(frozenset(query), frozenset(body))
+        for mark in marks:
+            if isinstance(mark, Query):
+                query.add(mark.alias or name)
+            if isinstance(mark, Body):
+                models = (kind, *get_args(kind))
+                body = frozenset(chain(*(getattr(each, "model_fields", ()) for each in models)))
+    (form,) = get_args(signature.return_annotation)
+    return _Fields(frozenset(query), body), form
 
 
 def _is_on(name: str, value: Any) -> bool:
@@ -309,12 +305,6 @@ def _is_on(name: str, value: Any) -> bool:
         return _BOOL.validate_python(value)
     except ValidationError:
         return False
-
-
-def _form_of(call: Callable[..., Any]) -> Any:
-    """The model in the annotation Response[model]."""
-    (form,) = get_args(inspect.signature(call).return_annotation)
-    return form
 
 
 def _not_allowed(method: str, methods: Iterable[str]) -> ProblemError:
