@@ -115,11 +115,13 @@ class Lanes:
 
         Raises KeyboardInterrupt after having ended everything, if that comes meanwhile.
         """
-        threads = []
+        threads: list[Thread] = []
         for lane in lanes:
             waiting = deque(lane.parts)
-            for _ in range(lane.count):
-                threads.append(Thread(target=self._work, args=(waiting, lane.nice), daemon=True))
+            given = waiting, lane.nice
+            threads += [
+                Thread(target=self._work, args=given, daemon=True) for _ in range(lane.count)
+            ]
         try:
             for thread in threads:
                 thread.start()

@@ -1,11 +1,15 @@
 """Decisions about a message, as values with their reasons."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Self
 
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunStatus
+
+IN_PASSING = timedelta(seconds=30)
+"""The longest wait for what mostly passes within seconds."""
 
 
 class SkipReason(StrEnum):
@@ -51,6 +55,20 @@ class Defer:
 
     at: datetime
     reason: str
+
+    @classmethod
+    def twice_as_late(
+        cls,
+        since: datetime,
+        now: datetime,
+        reason: str,
+        *,
+        shortest: timedelta = timedelta(seconds=1),
+        longest: timedelta = timedelta.max,
+    ) -> Self:
+        """For an end that nobody announces: when it is waited for twice as long as from `since`
+        until now, after `shortest` to `longest`. Each copy may be doubled: so they stay few."""
+        return cls(now + min(max(now - since, shortest), longest), reason)
 
 
 @dataclass(frozen=True, slots=True)

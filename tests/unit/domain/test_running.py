@@ -6,7 +6,17 @@ from datetime import timedelta
 
 import pytest
 
-from carillon.domain.decisions import Claim, Defer, Drop, Leave, Proceed, Repeat, Skip, SkipReason
+from carillon.domain.decisions import (
+    IN_PASSING,
+    Claim,
+    Defer,
+    Drop,
+    Leave,
+    Proceed,
+    Repeat,
+    Skip,
+    SkipReason,
+)
 from carillon.domain.execution import transitions as running
 from carillon.domain.execution.start_decision import decide_start
 from carillon.domain.execution.transitions import ClaimTerms
@@ -69,6 +79,15 @@ class TestClaim:
             decision = running.decide_claim(held, ahead, now, TERMS)
             assert isinstance(decision, Defer)
             assert decision.at == now + timedelta(seconds=wait)
+
+    def test_a_late_message_that_meets_a_new_claim_again_and_again_comes_ever_less_often(
+        self,
+    ) -> None:
+        now = NOON + timedelta(seconds=40)
+        held = run(RunStatus.RUNNING, lease_until=TERMS.lease_until, attempt_started_at=now)
+        decision = running.decide_claim(held, message(generation_id=OLD), now, TERMS)
+        assert isinstance(decision, Defer)
+        assert decision.at == TERMS.lease_until, "40 s later, but for the lease"
 
     @pytest.mark.parametrize("waits", [0, 1, 2])
     def test_a_duplicate_that_meets_a_live_lease_is_left_with_the_queue(self, waits: int) -> None:
@@ -153,6 +172,14 @@ class TestClaim:
             seen = run(status, lease_until=NOON, next_attempt_at=NOON)
             decision = running.decide_claim(seen, message(attempt=2), NOON, TERMS)
             assert isinstance(decision, Claim) == (RunStatus.RUNNING in TRANSITIONS[status])
+
+
+class TestDefer:
+    @pytest.mark.parametrize(("late", "wait"), [(-3, 1), (0, 1), (7, 7), (30, 30), (3600, 30)])
+    def test_twice_as_late_within_bounds(self, late: int, wait: int) -> None:
+        now = NOON + timedelta(seconds=late)
+        again = Defer.twice_as_late(NOON, now, "why", longest=IN_PASSING)
+        assert again == Defer(now + timedelta(seconds=wait), "why")
 
 
 class TestStart:

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from carillon.domain.message import Message
-from tests.support.world import OWNER, World, job_with
+from tests.support.jobs import job_with
+from tests.support.world import OWNER, World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
 OTHER = "user/other"

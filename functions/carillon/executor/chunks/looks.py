@@ -2,21 +2,17 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from carillon.domain.chunks.chunk import Outcome, dead_attempt
 from carillon.domain.chunks.looking import Look, looks_of
-from carillon.domain.decisions import Defer, Drop, Proceed, Skip, Start, YieldToLatest
+from carillon.domain.decisions import IN_PASSING, Defer, Drop, Proceed, Skip, Start, YieldToLatest
 from carillon.domain.execution.lateness import LATE
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run
 from carillon.executor.ports import ExecutorPorts
 from carillon.services.packed import chunk_by
-
-_BETWEEN_LOOKS = timedelta(seconds=1)
-"""A chunk is under way for some tenths of a second, or for as long as its slowest call, 2 s at
-most."""
 
 
 class ChunkLooks:
@@ -44,7 +40,9 @@ class ChunkLooks:
             if chunk is None:
                 continue
             if chunk.ends is None:
-                return Defer(now + _BETWEEN_LOOKS, "a chunk that has it is under way")
+                # For some tenths of a second, or as long as its slowest call takes: 2 s at most.
+                reason = "a chunk that has it is under way"
+                return Defer.twice_as_late(message.starts_at, now, reason, longest=IN_PASSING)
             outcome = chunk.ends[look.ref].outcome
             if outcome is Outcome.OK:
                 return Drop("it has succeeded in a chunk")

@@ -1,9 +1,8 @@
 """The release of claims that are not gone on with: the run is put off, waits, or is others'."""
 
 from dataclasses import replace
-from datetime import timedelta
 
-from carillon.domain.decisions import Claim, Defer, Drop, Redirect, Start, Wait
+from carillon.domain.decisions import IN_PASSING, Claim, Defer, Drop, Redirect, Start, Wait
 from carillon.domain.execution import transitions as running
 from carillon.domain.message import Message
 from carillon.errors import QueueUnavailableError, StoreUnavailableError
@@ -41,9 +40,10 @@ class Releasing:
 
     def put_off(self, message: Message, claim: Claim) -> Report | None:
         """Put the run off until another process, which has more time left, receives it."""
-        in_a_second = self._ports.clock.now() + timedelta(seconds=1)
-        deferred = Defer(in_a_second, "too little time is left in this process")
-        return self.release(message, claim, deferred)
+        since, now = message.starts_at, self._ports.clock.now()
+        reason = "too little time is left in this process"
+        again = Defer.twice_as_late(since, now, reason, longest=IN_PASSING)
+        return self.release(message, claim, again)
 
     def undo(self, message: Message, claim: Claim, *, made_for_nothing: bool) -> bool:
         """Bring the row back to what it was before the claim; False if it is another's now."""

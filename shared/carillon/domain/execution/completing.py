@@ -118,9 +118,9 @@ def decide_open(seen: Run, message: Message, now: datetime) -> CheckLater | Laps
     if place == current:
         again = replace(seen, token=seen.token + 1, updated_at=now, waits=seen.waits + 1)
         return CheckLater(again, seen)
-    late = now - message.starts_at
-    if place > current and late < _REPORT_TAKES:
-        return Defer(now + max(late, REPORT_DELAY), "a report about the open run may be under way")
+    if place > current and now - message.starts_at < _REPORT_TAKES:
+        reason = "a report about the open run may be under way"
+        return Defer.twice_as_late(message.starts_at, now, reason, shortest=REPORT_DELAY)
     return Drop("another message comes for the open run")
 
 

@@ -99,8 +99,8 @@ def _before_resumption(job: Job, message: Message, now: datetime) -> Defer | Non
     resume_at = job.resume_at if job.state is JobState.PAUSED else None
     if resume_at is None or message.starts_at < resume_at:
         return None
-    at = now + max(now - message.starts_at, SHORTEST_YOUNG_DELAY)
-    return Defer(at, "its job is to be resumed before it")
+    reason = "its job is to be resumed before it"
+    return Defer.twice_as_late(message.starts_at, now, reason, shortest=SHORTEST_YOUNG_DELAY)
 
 
 def _of_stopped(job: Job, message: Message, now: datetime, reason: SkipReason) -> Start:
@@ -303,8 +303,6 @@ def _young(generation_id: str, now: datetime) -> bool:
 
 
 def _wait_for_commit(generation_id: str, now: datetime) -> Defer:
-    """Check again when the generation is twice as old: its copies, each of which may be doubled,
-    are few by the time that it is too old."""
-    age = now - id_created_at(generation_id)
-    at = now + max(age, SHORTEST_YOUNG_DELAY)
-    return Defer(at, "the generation may not be committed yet")
+    reason = "the generation may not be committed yet"
+    since = id_created_at(generation_id)
+    return Defer.twice_as_late(since, now, reason, shortest=SHORTEST_YOUNG_DELAY)

@@ -12,8 +12,6 @@ from carillon.domain.run import AttemptRecord, DeadReason, Run, RunError, RunSta
 
 EARLY = timedelta(seconds=2)
 """A message earlier than this is deferred; otherwise the executor waits."""
-SHORTEST_WAIT = timedelta(seconds=1)
-"""Between two reads of a run that another executor holds; doubled as its claim grows older."""
 _AT_ONCE = timedelta(milliseconds=1)
 """From the claim to the call of a target: less than any gate takes."""
 _EARLIER_WAIT = "a later message comes for the run"
@@ -91,10 +89,10 @@ def _meets_live_lease(
     if message.generation_id == seen.generation_id and not is_ahead:
         return Leave("another executor holds the lease")
     # The row is about to be put back for it, or the claim of another generation may be given up at
-    # once: it checks again soon, then ever less often.
-    age = now - (seen.attempt_started_at or now)
-    at = min(lease_until, now + max(age, SHORTEST_WAIT))
-    return Defer(at, "another executor holds the lease")
+    # once. It goes by the message's lateness, too: the row may be claimed again and again.
+    since = min(message.starts_at, seen.attempt_started_at or now)
+    reason, lease = "another executor holds the lease", lease_until - now
+    return Defer.twice_as_late(since, now, reason, longest=lease)
 
 
 def begun(run: Run, now: datetime) -> Run:
