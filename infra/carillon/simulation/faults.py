@@ -33,9 +33,14 @@ class Draws:
         self._state = (self._state + _GOLDEN) & _MASK
         return _mix(self._state)
 
+    def first_of(self, number: int) -> int:
+        """The first 64 bits of the draws of the same name, whose number is 0, with that number."""
+        return _mix((self._state + (number + 1) * _GOLDEN) & _MASK)
+
     def fraction(self) -> float:
         """A number in [0, 1)."""
-        return (self.bits() >> 11) / (1 << 53)
+        self._state = (self._state + _GOLDEN) & _MASK
+        return (_mix(self._state) >> 11) / (1 << 53)
 
     def below(self, count: int) -> int:
         """A whole number in [0, count)."""
@@ -182,7 +187,7 @@ class Chaos:
 
     def strikes(self, fault: Fault, where: str, at_us: int, draws: Draws) -> bool:
         """True if the fault happens here and now; then it is recorded."""
-        probability: float = getattr(self.faults, fault.value)
+        probability: float = getattr(self.faults, fault)
         if probability <= 0.0 or draws.fraction() >= probability:
             return False
         if self.calm_us is not None and at_us >= self.calm_us:

@@ -82,6 +82,7 @@ class Task(greenlet):
         self.failure: Exception | None = None
         self.died = False
         self.on_end: Callable[[], None] | None = None
+        self.ties = Draws(loop.chaos.seed, f"{name}~")
         self._run = run
 
     def run(self) -> None:
@@ -123,6 +124,7 @@ class Loop:
         self.us = (start - EPOCH) // _MICROSECOND
         self.steps = 0
         self._most_steps = most_steps
+        self._until_us = 0
         self._last_instant = (0, EPOCH)
         self._heap: list[tuple[int, int, int, Task | Callable[[], None]]] = []
         self._count = 0
@@ -178,6 +180,7 @@ class Loop:
 
         Raises RunawayError where that takes more steps than the loop was given.
         """
+        self._until_us = until_us
         while self._heap and self._heap[0][0] <= until_us:
             self.steps += 1
             if self._most_steps is not None and self.steps > self._most_steps:
@@ -343,14 +346,21 @@ class Loop:
             self.trace(f"{self.instant():%Y-%m-%d %H:%M:%S.%f} {who}: {text}")
 
     def _wait(self, task: Task, wait_us: int) -> None:
-        self._schedule(task, self.us + wait_us)
+        at_us = self.us + wait_us
+        comes_next = at_us <= self._until_us and (not self._heap or at_us < self._heap[0][0])
+        if comes_next and task.process.is_alive:
+            # Nothing comes between: it goes on as if the loop had resumed it.
+            self.steps += 1
+            self.us = at_us
+            return
+        self._schedule(task, at_us)
         self._switch(task)
 
     def _schedule(self, task: Task, at_us: int) -> None:
         self._count += 1
         tie = 0
         if self.interleaves:
-            tie = Draws(self.chaos.seed, f"{task.name}~", task.steps).bits()
+            tie = task.ties.first_of(task.steps)
         heappush(self._heap, (at_us, tie, self._count, task))
 
     def _switch(self, task: Task) -> None:

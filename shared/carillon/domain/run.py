@@ -161,7 +161,9 @@ class RunKey:
         It has no dot: Standard Webhooks signs `id.timestamp.body`.
         """
         kind = f"{self.kind.value}-{self.request_id}" if self.request_id else self.kind.value
-        return f"{self.job_id}_{self.fire_at:%Y%m%dT%H%M%SZ}_{kind}_{self.redrive}"
+        at = self.fire_at  # strftime takes five times as long
+        time = f"{at.year:04}{at.month:02}{at.day:02}T{at.hour:02}{at.minute:02}{at.second:02}Z"
+        return f"{self.job_id}_{time}_{kind}_{self.redrive}"
 
     @property
     def has_own_payload(self) -> bool:

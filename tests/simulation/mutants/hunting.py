@@ -12,6 +12,7 @@ from multiprocessing import get_context
 from os import cpu_count
 
 from carillon.audit.evidence import Violation
+from carillon.garbage import spare_what_is_loaded
 from tests.simulation.mutants.activity import FEED
 from tests.simulation.mutants.chunks import CHUNKS
 from tests.simulation.mutants.completions import COMPLETIONS
@@ -101,7 +102,7 @@ def hunt_all(
     """Hunt each, on several cores; `tell` is called in the mutants' order."""
     names = [(mutant.name, most) for mutant in mutants]
     found = []
-    with get_context("spawn").Pool(jobs) as pool:
+    with get_context("spawn").Pool(jobs, spare_what_is_loaded) as pool:
         for each in pool.imap(_hunt_by_name, names):
             found.append(each)
             tell(each)

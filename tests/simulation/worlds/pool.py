@@ -7,6 +7,7 @@ from multiprocessing import get_context
 from typing import NamedTuple
 
 from carillon.audit.evidence import Violation
+from carillon.garbage import spare_what_is_loaded
 from tests.simulation.worlds.runner import Figures, run
 from tests.simulation.worlds.scenario_file import world_of
 from tests.simulation.worlds.scenario_parts import Chunks
@@ -36,7 +37,8 @@ def results(seeds: Sequence[int], processes: int, wanted: Chunks | None = None) 
     """One for each seed, in their order however the processes take turns."""
     simulate = partial(simulated, wanted=wanted)
     if processes <= 1:
+        spare_what_is_loaded()
         yield from map(simulate, seeds)
         return
-    with get_context("spawn").Pool(processes) as pool:
+    with get_context("spawn").Pool(processes, spare_what_is_loaded) as pool:
         yield from pool.imap(simulate, seeds, chunksize=10)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from heapq import heappop, heappush
 from threading import Lock
 
@@ -13,6 +14,9 @@ from carillon.domain.events import Event
 from carillon.domain.job import Lane
 from carillon.domain.message import Message
 from carillon.domain.wheel.delaying import check_delays, whole_delay
+
+_decoded = lru_cache(maxsize=4096)(decode)
+"""Whoever looks at a queue again and again reads a body once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Received:
     @property
     def order(self) -> Order:
         """Raises MalformedMessageError."""
-        return decode(self.body)
+        return _decoded(self.body)
 
     @property
     def message(self) -> Message:
