@@ -8,7 +8,7 @@ from typing import Self
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunStatus
 
-IN_PASSING = timedelta(seconds=30)
+LONGEST_BRIEF_WAIT = timedelta(seconds=30)
 """The longest wait for what mostly passes within seconds."""
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from carillon.domain.decisions import (
-    IN_PASSING,
+    LONGEST_BRIEF_WAIT,
     Claim,
     Defer,
     Drop,
@@ -178,7 +178,7 @@ class TestDefer:
     @pytest.mark.parametrize(("late", "wait"), [(-3, 1), (0, 1), (7, 7), (30, 30), (3600, 30)])
     def test_twice_as_late_within_bounds(self, late: int, wait: int) -> None:
         now = NOON + timedelta(seconds=late)
-        again = Defer.twice_as_late(NOON, now, "why", longest=IN_PASSING)
+        again = Defer.twice_as_late(NOON, now, "why", longest=LONGEST_BRIEF_WAIT)
         assert again == Defer(now + timedelta(seconds=wait), "why")
 
 

@@ -6,7 +6,15 @@ from datetime import datetime
 
 from carillon.domain.chunks.chunk import Outcome, dead_attempt
 from carillon.domain.chunks.looking import Look, looks_of
-from carillon.domain.decisions import IN_PASSING, Defer, Drop, Proceed, Skip, Start, YieldToLatest
+from carillon.domain.decisions import (
+    LONGEST_BRIEF_WAIT,
+    Defer,
+    Drop,
+    Proceed,
+    Skip,
+    Start,
+    YieldToLatest,
+)
 from carillon.domain.execution.lateness import LATE
 from carillon.domain.job import Job
 from carillon.domain.message import Message
@@ -42,7 +50,9 @@ class ChunkLooks:
             if chunk.ends is None:
                 # For some tenths of a second, or as long as its slowest call takes: 2 s at most.
                 reason = "a chunk that has it is under way"
-                return Defer.twice_as_late(message.starts_at, now, reason, longest=IN_PASSING)
+                return Defer.twice_as_late(
+                    message.starts_at, now, reason, longest=LONGEST_BRIEF_WAIT
+                )
             outcome = chunk.ends[look.ref].outcome
             if outcome is Outcome.OK:
                 return Drop("it has succeeded in a chunk")

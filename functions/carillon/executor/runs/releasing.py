@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from carillon.domain.decisions import IN_PASSING, Claim, Defer, Drop, Redirect, Start, Wait
+from carillon.domain.decisions import LONGEST_BRIEF_WAIT, Claim, Defer, Drop, Redirect, Start, Wait
 from carillon.domain.execution import transitions as running
 from carillon.domain.message import Message
 from carillon.errors import QueueUnavailableError, StoreUnavailableError
@@ -42,7 +42,7 @@ class Releasing:
         """Put the run off until another process, which has more time left, receives it."""
         since, now = message.starts_at, self._ports.clock.now()
         reason = "too little time is left in this process"
-        again = Defer.twice_as_late(since, now, reason, longest=IN_PASSING)
+        again = Defer.twice_as_late(since, now, reason, longest=LONGEST_BRIEF_WAIT)
         return self.release(message, claim, again)
 
     def undo(self, message: Message, claim: Claim, *, made_for_nothing: bool) -> bool:
