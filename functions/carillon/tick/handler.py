@@ -23,6 +23,7 @@ from carillon.garbage import spare_what_is_loaded
 from carillon.services.indexer import Indexer
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
+from carillon.stores.ports import SKEW_LIMIT_SECONDS
 from carillon.stores.segments import segments_in_use
 from carillon.telemetry import Action, Metric, create_telemetry
 from carillon.tick.canary import CanaryKeeper
@@ -40,9 +41,6 @@ MOST_VISITS = 16
 """Segments that a tick visits side by side: they wait for the tables, or for the same second."""
 _CALLS = MOST_VISITS + 2
 """A root's first visit, and what goes on beside it, take a thread each."""
-
-SKEW_LIMIT_SECONDS = 2.0
-"""A clock further than this from DynamoDB's makes runs early or late: an error in the log."""
 
 settings = Settings.from_environment()
 telemetry = create_telemetry("tick")

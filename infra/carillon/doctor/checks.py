@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence, Set
 from carillon.cdk.releases import LIVE
 from carillon.doctor.facts import FunctionFacts, MappingFacts, QueueFacts, Snapshot, Unknown
 from carillon.doctor.verdicts import Level, Verdict, judged
-from carillon.stores.ports import EXPIRY_ATTRIBUTE
+from carillon.stores.ports import EXPIRY_ATTRIBUTE, SKEW_LIMIT_SECONDS
 
 _UNRESERVED = 20
 """Places of concurrency beside the lanes: for the api and the consumer of dead letters."""
@@ -195,7 +195,7 @@ def skew(seen: Snapshot) -> Iterator[Verdict]:
     if seen.skew_seconds is None:
         yield Verdict("clock of this machine", Level.UNKNOWN, "no answer had the database's time")
         return
-    off = abs(seen.skew_seconds) > 2
+    off = abs(seen.skew_seconds) > SKEW_LIMIT_SECONDS
     yield judged(
         "clock of this machine",
         f"{seen.skew_seconds:+.1f} s from the database's" if off else "",

@@ -353,6 +353,10 @@ class EventSink(Protocol):
         ...
 
 
+SKEW_LIMIT_SECONDS = 2.0
+"""A clock that is further from the database's is off: what goes by it comes early, or late."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """The ports of one deployment."""

@@ -127,5 +127,6 @@ def test_nothing_of_an_erased_owner_is_left(deployment: Deployment) -> None:
         left = named(items_of(deployment), *words)
         assert all(f"team/{STAYS}" in text for text in left), left
         assert all(any(part in text for part in KEPT) for text in left), left
-        assert named(messages_of(deployment), *words) == []
+        # A message that was sent ahead may come due just now: it stays until an executor takes it.
+        until(lambda: not named(messages_of(deployment), *words), 60)
         assert ben.http.get(path).json() == neighbours

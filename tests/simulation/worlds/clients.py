@@ -25,6 +25,7 @@ from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Draws
 from carillon.simulation.loop import Task
 from carillon.simulation.services import Api, job_body
+from carillon.stores.ports import SKEW_LIMIT_SECONDS
 from tests.simulation.judging.evidence import Ack
 from tests.simulation.worlds.scenario import Scenario
 from tests.simulation.worlds.scenario_parts import CALENDAR, JobPlan, Request
@@ -45,8 +46,9 @@ _LOOKED_AT = 100
 """Rows of a job that are looked through for one that is there already."""
 _LATER_US = (0, 1_000, 50_000, 1_000_000, 20_000_000)
 """How long after a run is there it is asked about at most."""
-_SKEW_US = 90_000_000
-"""The clock of an operator's machine may be wrong by so much, as that of a tick may."""
+_SKEW_US = int(SKEW_LIMIT_SECONDS * 1e6)
+"""The clock of an operator's machine may be wrong by so much: commands refuse to go by one that is
+off by more."""
 _STOPPED_AFTER_SECONDS = (1.95, 2.0, 2.05, 2.5, 3.9, 4.1, 7.0, 12.0)
 """How long after the claim of a run it is stopped, if it is still under way."""
 

@@ -1,11 +1,13 @@
 """`carillon admin audit` on moto: what it says, and what it ends with."""
 
 import json
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 import boto3
 import pytest
+import time_machine
 
 from carillon.clock import SystemClock
 from carillon.settings import Settings
@@ -36,10 +38,11 @@ ON_TABLES = [
 
 
 @pytest.fixture(autouse=True)
-def later(deployment: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def later(deployment: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """It is two o'clock, and the deployment has one segment."""
     monkeypatch.setenv("SEGMENTS", "1")
-    monkeypatch.setattr(SystemClock, "now", lambda clock: NOW)
+    with time_machine.travel(NOW, tick=False):
+        yield
 
 
 def copied(world: World, settings: Settings) -> None:

@@ -1,9 +1,11 @@
 """`carillon admin spread` on moto: what it says, and that the audit finds all where it is to be."""
 
 import json
+from datetime import timedelta
 
 import pytest
 
+from carillon.clock import SystemClock
 from carillon.settings import Settings
 from tests.unit.audit.planting import an_hour
 from tests.unit.cli.conftest import Run
@@ -51,8 +53,22 @@ def test_it_says_from_where_to_where(run: Run, raised: None) -> None:
 def test_what_cannot_be_reached_is_to_be_repeated(
     run: Run, raised: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WHEEL_TABLE", "none")
+    monkeypatch.setenv("JOBS_TABLE", "none")
     told = run("admin", "spread")
     assert told.exit_code == 7
     assert "so far " in told.stderr
     assert ": repeat it" in told.stderr
+
+
+@pytest.mark.parametrize("seconds", [-82, 3])
+def test_nothing_is_moved_by_a_clock_that_is_off(
+    run: Run, raised: None, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    to_be_moved = run("admin", "spread", "--dry-run").stdout
+    now = SystemClock().now() + timedelta(seconds=seconds)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(SystemClock, "now", lambda clock: now)
+        told = run("admin", "spread")
+    assert told.exit_code == 1
+    assert f"{seconds - 0.5:+.1f} s from the database's: set it" in told.stderr
+    assert run("admin", "spread", "--dry-run").stdout == to_be_moved

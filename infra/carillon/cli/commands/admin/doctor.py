@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import typer
 
-from carillon.cli.commands.admin.stores import AdminOptions, open_deployment
+from carillon.cli.commands.admin.stores import AdminOptions, open_unchecked
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.output import printable, write_json, write_line
 
@@ -21,7 +21,7 @@ def doctor(*, options: AdminOptions) -> None:
     from carillon.doctor.dispatching import examine
     from carillon.doctor.verdicts import Level
 
-    settings, stores = open_deployment(options)
+    settings, stores = open_unchecked(options)
     stack = settings.stack_name or options.stack
     try:
         seen = Collector(stack, settings, stores, SystemClock().now()).snapshot()
