@@ -312,6 +312,24 @@ class TestSecondMessages:
         assert world.handle(alone).handled is Handled.DROPPED
         assert world.row("a") is None
 
+    def test_one_in_time_is_not_skipped_after_the_chunk_of_another_generation(
+        self, world: World
+    ) -> None:
+        """The job was changed by a clock that is behind, and paused."""
+        job, jobs = world.by_name["a"], world.executor_ports.jobs
+        begun = DUE_AT - timedelta(seconds=1)
+        generation = replace(
+            job.generation, generation_id=world.entropy.new_id(begun), from_at=begun
+        )
+        changed = job.in_new_generation(generation, begun)
+        world.pack()
+        assert world.indexer.index_job(changed, job.revision)
+        world.by_name["a"] = changed
+        alone = world.alone("a")
+        assert jobs.replace(changed.paused(world.clock.now()), changed.revision)
+        assert world.handle(alone).handled is Handled.DROPPED
+        assert world.row("a") is None
+
     def test_one_waits_for_the_chunk_that_has_it(self, world: World) -> None:
         world.chunks.put_plan(
             Plan(0, minute_of(DUE_AT), "salt", DUE_AT + LIFETIME, {(0, Lane.NORMAL): 1})

@@ -43,7 +43,7 @@ class ChunkLooks:
 
         Made under the claim of the run's row, by strong reads. Raises StoreUnavailableError.
         """
-        for look in self._looks(start, job, message, now):
+        for look in self._looks(job, message, now):
             chunk = chunk_by(self._ports.chunks, look)
             if chunk is None:
                 continue
@@ -64,11 +64,11 @@ class ChunkLooks:
                 start = replace(go, died=dead_attempt(chunk, made_for, (), now))
         return start
 
-    def _looks(self, start: Start, job: Job, message: Message, now: datetime) -> Iterable[Look]:
+    def _looks(self, job: Job, message: Message, now: datetime) -> Iterable[Look]:
         """Where history is packed no row stops a second message of what has succeeded in a chunk:
         so one that is late, or of another generation, looks at all of its chunks. Ticks send such
         ones after a reindexing, and executors for a chunk that cannot be read."""
         is_own = message.generation_id == job.generation.generation_id
         if self._ports.packed_history and (now - message.due_at > LATE or not is_own):
             return self._ports.packed.looks(job, message.key)
-        return () if isinstance(start, Skip) else looks_of(job, message)
+        return looks_of(job, message)
