@@ -57,13 +57,13 @@ def opened(deployment: Deployment) -> Iterator[Stores]:
 
 
 def read(stores: Stores, owner: str, job_ids: Iterable[str]) -> Found:
-    """The rows of these jobs and of all their runs."""
+    """The rows of these jobs, and all their runs, with and without rows."""
     ids = list(job_ids)
     jobs = {job_id: job for job_id in ids if (job := stores.jobs.get(owner, job_id)) is not None}
-    runs = {job_id: _runs(stores, owner, job_id) for job_id in ids}
+    history = History.of(stores, SystemClock(), timedelta(days=30))
+    runs = {job_id: _runs(history, owner, job_id) for job_id in ids}
     now = SystemClock().now()
     begin, feed = now - _SPAN, Activity(stores.activity)
-    history = History.of(stores, SystemClock(), timedelta(days=30))
     summing = Summing(feed, history, stores.calendars, SystemClock())
     there = [job for job in jobs.values() if not job.is_tombstone]
     shown = feed.all(owner, begin, now)[0]
@@ -74,11 +74,11 @@ def read(stores: Stores, owner: str, job_ids: Iterable[str]) -> Found:
     return Found(jobs, runs, shown, summed, chunks_of(stores, fires))
 
 
-def _runs(stores: Stores, owner: str, job_id: str) -> list[Run]:
+def _runs(history: History, owner: str, job_id: str) -> list[Run]:
     found: list[Run] = []
     cursor: str | None = None
     while True:
-        page = stores.runs.list(owner, job_id, _PAGE, cursor)
+        page = history.page(owner, job_id, _PAGE, cursor, consistent=True)
         found += page.items
         cursor = page.next_cursor
         if cursor is None:

@@ -55,6 +55,7 @@ PORTS = range(4766, 4866)
 SEGMENTS = 8
 OPTIONS: dict[str, object] = {
     "chunks": True,
+    "packed_history": True,
     "look_ahead_minutes": 1,
     "executor_timeout_seconds": EXECUTOR_TIMEOUT_SECONDS,
     "segments": SEGMENTS,
