@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
+import typer.testing
 from moto import mock_aws
 from typer.testing import CliRunner, Result
 
@@ -20,6 +21,8 @@ from carillon.client.clock import Clock
 from carillon.client.session import MOST_REPETITIONS
 from carillon.settings import Settings
 
+COMMAND = typer.main.get_command(app)
+"""Made once: that takes ten times as long as most commands."""
 SENT = MOST_REPETITIONS + 1
 """So often is a request sent that is answered by 503, and may be repeated."""
 
@@ -169,6 +172,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Run]:
         monkeypatch.delenv(f"CARILLON_{name}", raising=False)
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(typer.testing, "_get_command", lambda app: COMMAND)
 
     def invoke(*arguments: str, stdin: str | bytes | None = None) -> Result:
         return CliRunner().invoke(app, list(arguments), input=stdin, prog_name="carillon")
