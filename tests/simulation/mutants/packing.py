@@ -10,7 +10,6 @@ import carillon.stores.recording as recording
 from carillon.domain.chunks.chunk import Chunk, Outcome
 from carillon.domain.chunks.history import GenerationRecord
 from carillon.domain.chunks.looking import Look, looks_of
-from carillon.domain.decisions import Start
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunKey
@@ -76,9 +75,7 @@ def _cursor_of_the_rows(original: Code) -> Code:
 
 
 def _looks_by_generation_alone(original: Code) -> Code:
-    def looks(
-        self: ChunkLooks, start: Start, job: Job, message: Message, now: datetime
-    ) -> Iterable[Look]:
+    def looks(self: ChunkLooks, job: Job, message: Message, now: datetime) -> Iterable[Look]:
         return looks_of(job, message)
 
     return looks
