@@ -7,21 +7,25 @@ from typing import Any
 
 import pytest
 
+from carillon.domain.calendar import CalendarUse
 from carillon.domain.chunks.placing import Plan
-from carillon.domain.job import Lane
+from carillon.domain.job import Generation, Job, Lane
 from carillon.domain.message import Message
+from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunStatus
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import InvalidFieldError, UnreadableRowError
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.targets import Failure, Success
+from carillon.schedules import CalendarRule
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.stores.chunks import Minute, Read
 from carillon.stores.cursors import encode_cursor, pages, runs_of
 from carillon.stores.pages import Page
 from carillon.stores.recording import ChangeEvents, GenerationRecords, RecordedJobs
+from tests.support.jobs import job_with
 from tests.support.world import LIFETIME
 from tests.unit.executor import chunk_kit
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT
@@ -317,11 +321,7 @@ class TestSecondMessages:
     ) -> None:
         """The job was changed by a clock that is behind, and paused."""
         job, jobs = world.by_name["a"], world.executor_ports.jobs
-        begun = DUE_AT - timedelta(seconds=1)
-        generation = replace(
-            job.generation, generation_id=world.entropy.new_id(begun), from_at=begun
-        )
-        changed = job.in_new_generation(generation, begun)
+        changed = renewed(world, job, DUE_AT - timedelta(seconds=1))
         world.pack()
         assert world.indexer.index_job(changed, job.revision)
         world.by_name["a"] = changed
@@ -329,6 +329,47 @@ class TestSecondMessages:
         assert jobs.replace(changed.paused(world.clock.now()), changed.revision)
         assert world.handle(alone).handled is Handled.DROPPED
         assert world.row("a") is None
+
+    @pytest.mark.parametrize("rule", CalendarRule)
+    def test_nor_is_one_moved_to_another_day(self, world: World, rule: CalendarRule) -> None:
+        """The change has added a calendar."""
+        world.close("closed", f"{DUE_AT:%Y-%m-%d}")
+        job = world.by_name["a"]
+        changed = renewed(world, job, DUE_AT - timedelta(seconds=1))
+        changed = job_with(changed, calendar=CalendarUse(name="closed", rule=rule))
+        world.pack()
+        assert world.indexer.index_job(changed, job.revision)
+        world.by_name["a"] = changed
+        assert world.handle(world.alone("a")).handled is Handled.DROPPED
+        assert world.row("a") is None
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            pytest.param(lambda job: job, id="none"),
+            pytest.param(lambda job: replace(job, segment=3), id="segment"),
+            pytest.param(lambda job: job_with(job, priority=Lane.HIGH), id="lane"),
+            pytest.param(lambda job: job_with(job, overlap=Overlap.SKIP), id="not plain"),
+        ],
+    )
+    def test_nor_run_again_after_a_change_of_the_paused_job(
+        self, world: World, change: Callable[[Job], Job]
+    ) -> None:
+        """What was paused, changed and resumed by a clock that is behind has its former place in no
+        row but the record."""
+        job, jobs = world.by_name["a"], world.executor_ports.jobs
+        begun = DUE_AT - timedelta(seconds=1.5)
+        world.pack()
+        paused = job.paused(begun)
+        assert jobs.replace(paused, job.revision)
+        changed = replace(change(paused), revision=paused.revision + 1)
+        assert jobs.replace(changed, paused.revision)
+        resumed = renewed(world, changed, begun + timedelta(seconds=0.3))
+        assert world.indexer.index_job(resumed, changed.revision)
+        world.by_name["a"] = resumed
+        alone = replace(world.alone("a"), lane=resumed.lane, segment=resumed.segment)
+        assert world.handle(alone).handled is Handled.DROPPED
+        assert world.called() == [("a", 1), ("b", 1)]
 
     def test_one_waits_for_the_chunk_that_has_it(self, world: World) -> None:
         world.chunks.put_plan(
@@ -373,6 +414,13 @@ class TestSecondMessages:
         sent = [each.order for each in world.queue.kept()]
         assert [type(each) for each in sent] == [Message, Message]
         assert world.called() == [("a", 1), ("b", 1)]
+
+
+def renewed(world: World, job: Job, at: datetime) -> Job:
+    """The job in a generation that was made then, before what is due at `DUE_AT`."""
+    generation = Generation(world.entropy.new_id(at), at.replace(microsecond=0))
+    assert generation.from_at < DUE_AT
+    return job.in_new_generation(generation, at)
 
 
 def _unreadable(*args: object) -> None:

@@ -5,12 +5,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from carillon.domain.chunks.chunk import Outcome, dead_attempt
-from carillon.domain.chunks.looking import Look, looks_of
+from carillon.domain.chunks.looking import Look, is_as_new, looks_of
 from carillon.domain.decisions import (
     LONGEST_BRIEF_WAIT,
     Defer,
     Drop,
     Proceed,
+    Redirect,
     Skip,
     Start,
     YieldToLatest,
@@ -32,7 +33,7 @@ class ChunkLooks:
 
     def before(
         self,
-        start: Proceed | YieldToLatest | Skip,
+        start: Proceed | YieldToLatest | Skip | Redirect,
         job: Job,
         message: Message,
         over: Run | None,
@@ -58,7 +59,7 @@ class ChunkLooks:
                 return Drop("it has succeeded in a chunk")
             is_counted = over is not None and over.was_claimed_for(look.generation_id)
             is_lost = outcome is Outcome.DIED and not is_counted
-            if is_lost and not isinstance(start, Skip):
+            if is_lost and not isinstance(start, Skip | Redirect):
                 go = start.go if isinstance(start, YieldToLatest) else start
                 made_for = replace(message, generation_id=look.generation_id)
                 start = replace(go, died=dead_attempt(chunk, made_for, (), now))
@@ -66,9 +67,12 @@ class ChunkLooks:
 
     def _looks(self, job: Job, message: Message, now: datetime) -> Iterable[Look]:
         """Where history is packed no row stops a second message of what has succeeded in a chunk:
-        so one that is late, or of another generation, looks at all of its chunks. Ticks send such
-        ones after a reindexing, and executors for a chunk that cannot be read."""
+        so all of its chunks are looked at by one that is late, or caught up on, or of another
+        generation, or of a changed job. Ticks send such ones after a reindexing, and executors for
+        a chunk that cannot be read."""
+        is_late = now - message.due_at > LATE or message.in_time is not None
         is_own = message.generation_id == job.generation.generation_id
-        if self._ports.packed_history and (now - message.due_at > LATE or not is_own):
+        is_second = is_late or not is_own or is_as_new(job, message.key.fire_at)
+        if self._ports.packed_history and is_second:
             return self._ports.packed.looks(job, message.key)
         return looks_of(job, message)

@@ -346,9 +346,10 @@ class RunProtocol:
         closed = context.closed_days if context is not None and by_schedule else None
         now, before = self._ports.clock.now(), None if context is None else context.before
         start = starting.decide_start(job, message, now, closed, before)
-        if job is not None and by_schedule and isinstance(start, Proceed | YieldToLatest | Skip):
-            start = self._chunk_looks.before(start, job, message, over, now)
-        if context is not None and isinstance(start, Proceed | YieldToLatest | Skip | Redirect):
+        counted = start if isinstance(start, Proceed | YieldToLatest | Skip | Redirect) else None
+        if job is not None and by_schedule and counted is not None:
+            start = self._chunk_looks.before(counted, job, message, over, now)
+        if context is not None and counted is not None and not isinstance(start, Defer):
             self._catching_up.record(context, now)
         self._ports.indexer.remove_stale_entry(job, message)
         return context, start
