@@ -149,7 +149,7 @@ class Choices:
     packed_history: bool = option(
         False,
         switch,
-        "rows of successes in `chunks` cost too much: these have none then, and lists find them",
+        "rows of successes in `chunks` cost too much; off `run_retention_days` after `chunks` are",
     )
     look_ahead_minutes: int = option(
         2,

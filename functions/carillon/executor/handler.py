@@ -12,9 +12,10 @@ from aws_lambda_powertools.utilities.data_classes import SQSEvent
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from carillon.clock import SideBySideThreads, SystemClock, SystemEntropy
+from carillon.domain.chunks.placing import MOST_IN_ONE
 from carillon.domain.message import Message
 from carillon.errors import HeldError, MalformedMessageError, StoreUnavailableError
-from carillon.executor.batch import BatchRunner, Received, Report, tell
+from carillon.executor.batch import BATCH_SIZE, BatchRunner, Received, Report, tell
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.executor.runs.lifecycle_events import BufferedEvents
@@ -29,8 +30,9 @@ from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores, read_parameters
 from carillon.telemetry import Action, create_telemetry
 
-MOST_CALLS = 128
-"""Calls of chunks that a process makes side by side: those of five chunks."""
+MOST_CALLS = BATCH_SIZE * MOST_IN_ONE
+"""Calls of chunks that a process makes side by side: all of a batch, lest calls that hang hold up
+others. Threads are made when they are first needed."""
 
 settings = Settings.from_environment(read_parameters=read_parameters)
 telemetry = create_telemetry("executor", traced=bool(settings.tracing))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 from carillon.domain.chunks.chunk import ref_of
@@ -11,6 +12,7 @@ from carillon.domain.message import Message
 from carillon.domain.wheel.entry import Entry, minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.domain.wheel.zone_upgrade import zone_has_changed
+from carillon.errors import UnreadableRowError
 from carillon.schedules import SlotKind
 from carillon.stores.ports import ChunkStore
 
@@ -54,21 +56,34 @@ class Gathered:
         self._messages.append((message, entry.slot.kind))
 
     def planned(
-        self, chunks: ChunkStore, salt: str, run_lifetime: timedelta, *, is_on: bool
+        self,
+        chunks: ChunkStore,
+        salt: str,
+        run_lifetime: timedelta,
+        *,
+        is_on: bool,
+        is_backlog: bool = False,
     ) -> Iterator[Order]:
         """The messages to send, by the minute's plan: the one that stands, or a new one.
 
-        A new plan has chunks only where they are on. Rows of runs live for `run_lifetime`. Raises
-        StoreUnavailableError.
+        A new plan has chunks only where they are on, and none for a backlog, which may have been
+        sent alone before its control item was mended. A backlog whose plan cannot be read goes
+        alone, too: rows, or looks, absorb what has run. Rows of runs live for `run_lifetime`.
+        Raises StoreUnavailableError, and UnreadableRowError in time.
         """
         if not self._messages:
             return
         sizes = Counter(_group_of(message) for message, _ in self._messages)
         expires_at = max(m.due_at for m, _ in self._messages) + run_lifetime + _BEYOND_RUNS
-        wanted = chunks_of(sizes) if is_on else {}
-        plan = Plan(self._segment, self._minute, salt, expires_at, wanted)
+        alone = Plan(self._segment, self._minute, salt, expires_at, {})
+        plan = replace(alone, chunks=chunks_of(sizes)) if is_on and not is_backlog else alone
         if not chunks.put_plan(plan):
-            plan = chunks.get_plan(self._segment, self._minute) or plan
+            try:
+                plan = chunks.get_plan(self._segment, self._minute) or plan
+            except UnreadableRowError:
+                if not is_backlog:
+                    raise
+                plan = alone
         members: dict[ChunkKey, dict[bytes, Member]] = {}
         for message, kind in self._messages:
             key = self._key_of(message, plan)

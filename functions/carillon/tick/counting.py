@@ -75,13 +75,15 @@ class SegmentOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentReport:
-    """The result of one tick for one segment. `lag_minutes` is the lag of its dispatch, `migrated`
-    the number of generations that new rules of a time zone have brought to other slots. `idle` is
-    True if nothing is left that was due, `was_idle` the same for the visit before."""
+    """The result of one tick for one segment. `messages` is the number of those sent, `occurrences`
+    of what they have, `lag_minutes` the lag of its dispatch, `migrated` the number of generations
+    that new rules of a time zone have brought to other slots. `idle` is True if nothing is left
+    that was due, `was_idle` the same for the visit before."""
 
     segment: int
     outcome: SegmentOutcome
     messages: int = 0
+    occurrences: int = 0
     minutes: int = 0
     lag_minutes: int = 0
     backlog: bool = False

@@ -142,7 +142,8 @@ def _tell(reports: list[SegmentReport], shared: Mapping[str, object]) -> None:
     messages = sum(report.messages for report in reports)
     migrated = sum(report.migrated for report in reports)
     lag_seconds = 60 * max((report.lag_minutes for report in reports), default=0)
-    telemetry.measure(Metric.OCCURRENCES_SENT, messages)
+    occurrences = sum(report.occurrences for report in reports)
+    telemetry.measure(Metric.OCCURRENCES_SENT, occurrences)
     telemetry.measure(Metric.WATERMARK_LAG, lag_seconds)
     skew_seconds = stores.skew_seconds() or 0.0
     telemetry.measure(Metric.CLOCK_SKEW, abs(skew_seconds))

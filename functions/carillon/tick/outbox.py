@@ -34,6 +34,10 @@ def fair_order(orders: Sequence[Order]) -> list[Order]:
     return sorted(orders, key=place)
 
 
+def _members_of(order: Order) -> int:
+    return len(order.members) if isinstance(order, ChunkMessage) else 1
+
+
 class Outbox:
     """Holds messages in the order in which they were decided, and sends them in parts, each in fair
     order.
@@ -47,6 +51,8 @@ class Outbox:
         self._marks: deque[tuple[int, Progress]] = deque()
         self.reached = begin
         self.sent = 0
+        self.occurrences = 0
+        """In the messages that were sent: a chunk has many."""
         self.is_busy = False
         """True if any owner's message has come; the deployment's own job is no work."""
 
@@ -80,5 +86,6 @@ class Outbox:
         self._indexer.schedule_messages(fair_order(part), until)
         del self._held[: len(part)]
         self.sent += len(part)
+        self.occurrences += sum(_members_of(order) for order in part)
         while self._marks and self._marks[0][0] <= self.sent:
             self.reached = self._marks.popleft()[1]

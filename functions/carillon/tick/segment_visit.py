@@ -189,9 +189,8 @@ class Visit:
             self._slot(slot, after_key, minute)
             after_key = None
         ports, salt = self._ports, self._lease.stored.lease_owner
-        # A backlog without a plan may have been sent alone, before its control item was mended.
-        is_on = ports.chunked and not self._backlog
-        for order in self._gathered.planned(ports.chunks, salt, ports.run_lifetime, is_on=is_on):
+        terms = {"is_on": ports.chunked, "is_backlog": bool(self._backlog)}
+        for order in self._gathered.planned(ports.chunks, salt, ports.run_lifetime, **terms):
             self._add(order)
 
     def _slot(self, slot: Slot, after_key: str | None, minute: int) -> None:
@@ -390,6 +389,7 @@ class Visit:
             segment=control.segment,
             outcome=outcome,
             messages=self._outbox.sent,
+            occurrences=self._outbox.occurrences,
             minutes=self._minutes,
             lag_minutes=control.lag_minutes(self._ports.clock.now()),
             backlog=bool(control.backlog),

@@ -104,14 +104,14 @@ def _adopts(original: Code) -> Code:
 
 def _own_plan(original: Code) -> Code:
     def planned(
-        self: Gathered, chunks: ChunkStore, salt: str, run_lifetime: timedelta, *, is_on: bool
+        self: Gathered, chunks: ChunkStore, salt: str, run_lifetime: timedelta, **terms: bool
     ) -> Iterator[Order]:
         def put_plan(plan: Plan) -> bool:
             chunks.put_plan(plan)
             return True
 
         stubborn = SimpleNamespace(put_plan=put_plan)
-        yield from original(self, stubborn, salt, run_lifetime, is_on=is_on)
+        yield from original(self, stubborn, salt, run_lifetime, **terms)
 
     return planned
 

@@ -1,6 +1,6 @@
 """Chunks whose store or queue fails, and calls that outlast their chunk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -17,6 +17,7 @@ from carillon.domain.targets import WebhookTarget
 from carillon.errors import HeldError, QueueUnavailableError, UnreadableRowError
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
+from carillon.executor.runs.protocol import FINISH_RESERVE
 from carillon.executor.targets import Call, Failure, Success
 from carillon.executor.targets import Outcome as Ended
 from tests.support.world import FUNCTION_SECONDS, OWNER, quotas_of
@@ -234,6 +235,20 @@ class TestCallsThatLast:
         assert world.called() == []
         assert world.ends() == {"a": ALONE, "b": ALONE, "c": ALONE}
         assert world.sent() == [("a", 1), ("b", 1), ("c", 1)]
+
+    def test_what_no_longer_fits_into_its_process_goes_alone(self, world: World) -> None:
+        """There was time when jobs were read; then calls waited for a thread."""
+
+        def two_seconds_later(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+            world.clock.advance(2)
+            return [call() for call in calls]
+
+        job = world.by_name["a"]
+        limit_seconds = job.time_limit_seconds(world.executor_ports.longest_timeout_seconds)
+        world.executor = Router(replace(world.executor_ports, side_by_side=two_seconds_later))
+        world.handle_chunk(world.order("a"), limit_seconds + FINISH_RESERVE.total_seconds() + 1)
+        assert world.called() == []
+        assert world.sent() == [("a", 1)]
 
     @pytest.mark.parametrize("has_row", [True, False])
     def test_a_permit_is_given_back_behind_the_end(

@@ -331,3 +331,10 @@ class TestBacklog:
         world.clock.set(DUE_AT + timedelta(minutes=10))
         world.tick()
         assert all(each.missed is not None for each in alone_in(taken(world)))
+
+
+def test_a_report_counts_the_occurrences_in_chunks(world: World) -> None:
+    made(world, 24)
+    world.leap_to(DUE_AT - timedelta(minutes=1))
+    (report,) = world.tick()
+    assert (report.messages, report.occurrences) == (1, 24)

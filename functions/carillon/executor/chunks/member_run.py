@@ -1,6 +1,7 @@
 """One occurrence of a claimed chunk: its call, and a row of its own if it is no quick success."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from threading import Event
 
 from carillon.domain.chunks.chunk import Ended, Outcome, run_under
@@ -17,7 +18,7 @@ from carillon.executor.chunks.under_way import UnderWay
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.call import PreparedCall, delivered, prepare_call
 from carillon.executor.runs.context import RunContext
-from carillon.executor.runs.protocol import RunProtocol
+from carillon.executor.runs.protocol import FINISH_RESERVE, RunProtocol
 
 TRIES = 20
 BETWEEN_TRIES_SECONDS = 0.25
@@ -84,7 +85,8 @@ class MemberRun:
     def _is_held(self, run: Run) -> bool:
         """True if it is not to be called here: what it asked before may have lasted."""
         waits = self._runs.permits.enter(Claim(run, None), self._context.message)
-        return waits is not None or self._under_way.is_late()
+        is_short = not has_time(self._ports, self._context.job, self._context.ends_at)
+        return waits is not None or is_short or self._under_way.is_late()
 
     def _called(self, run: Run, job: Job, order: PreparedCall) -> Run:
         """The run as its call has left it. A call that lasts puts a row, so that the others' end
@@ -119,6 +121,13 @@ class MemberRun:
 
     def _settle(self, end: Ended) -> None:
         self._under_way.settle(self._member, end)
+
+
+def has_time(ports: ExecutorPorts, job: Job, ends_at: datetime | None) -> bool:
+    """True if a call that takes as long as the job permits can be recorded before the process ends,
+    where that is known."""
+    limit = timedelta(seconds=job.time_limit_seconds(ports.longest_timeout_seconds))
+    return ends_at is None or ports.clock.now() + limit + FINISH_RESERVE <= ends_at
 
 
 def send_alone(ports: ExecutorPorts, messages: Sequence[Message]) -> list[Report]:

@@ -4,7 +4,7 @@
 Returning acknowledges the message; raising leaves it to the queue.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from carillon.domain.chunks.chunk import (
     Chunk,
@@ -32,12 +32,13 @@ from carillon.executor.chunks.member_run import (
     BETWEEN_TRIES_SECONDS,
     TRIES,
     MemberRun,
+    has_time,
     send_alone,
 )
 from carillon.executor.chunks.under_way import UnderWay, successes_of
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.context import RunContext
-from carillon.executor.runs.protocol import FINISH_RESERVE, LEASE_MARGIN, RunProtocol
+from carillon.executor.runs.protocol import LEASE_MARGIN, RunProtocol
 from carillon.services.calendar_reader import CalendarReader
 
 _ROUNDS = 8
@@ -164,13 +165,12 @@ class ChunkProtocol:
         outage may make of it.
         """
         ports, now = self._ports, self._ports.clock.now()
-        limit = timedelta(seconds=job.time_limit_seconds(ports.longest_timeout_seconds))
         return (
             job.state is JobState.ACTIVE
             and job.generation.generation_id == single.generation_id
             and job.lane is single.lane
             and now - single.due_at <= LATE
-            and now + limit + FINISH_RESERVE <= ends_at
+            and has_time(ports, job, ends_at)
             and not ports.quotas.of(job.owner)[Quota.STARTS]
             and not job.successors
             and job.is_plain
