@@ -88,6 +88,7 @@ router = Router(
         console_url=settings.console_url,
         packed_history=settings.packed_history,
         side_by_side=SideBySideThreads(MOST_CALLS),
+        room=targets.room,
     ).notifying(_on_notifying_failure),
     _on_store_failure,
 )

@@ -1,6 +1,7 @@
 """The ports of an executor."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -59,6 +60,7 @@ class ExecutorPorts:
     slow one; of the places in lane slow an owner holds `slow_lane_share` at most. Targets
     report the end of runs below `api_url`, which has no slash at its end. Messages of notifications
     link to `console_url`, if there is one. `packed_history`: what succeeds in a chunk gets no row.
+    `room` for a call of a chunk is that of `Targets`.
     """
 
     jobs: JobStore
@@ -92,6 +94,7 @@ class ExecutorPorts:
     notifier: Listener = SILENT
     timers: Timers = ThreadTimers()  # noqa: RUF009 - one for the process
     side_by_side: SideBySide = one_by_one
+    room: Callable[[Deliverable], AbstractContextManager[bool]] = lambda target: nullcontext(True)
 
     @property
     def packed(self) -> PackedRuns:

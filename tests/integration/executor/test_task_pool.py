@@ -48,7 +48,7 @@ def one_busy_child(seconds: float) -> Iterator[tuple[Tasks, ThreadPoolExecutor, 
         yield caller, threads, busy
 
 
-def test_forty_calls_at_once_share_ten_children() -> None:
+def test_forty_calls_at_once_share_the_children() -> None:
     before = children()
     with tasks() as caller, ThreadPoolExecutor(40) as threads, counted(before) as most:
         payloads = [str(number) for number in range(40)]

@@ -1,7 +1,7 @@
 """Chunks whose store or queue fails, and calls that outlast their chunk."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from time import monotonic, sleep
@@ -235,6 +235,15 @@ class TestCallsThatLast:
         assert world.called() == []
         assert world.ends() == {"a": ALONE, "b": ALONE, "c": ALONE}
         assert world.sent() == [("a", 1), ("b", 1), ("c", 1)]
+
+    def test_what_finds_no_room_goes_alone_and_no_attempt_counts(self, world: World) -> None:
+        ports = replace(world.executor_ports, room=lambda target: nullcontext(False))
+        world.executor = Router(ports)
+        world.handle_chunk(world.order("a"))
+        assert world.called() == []
+        assert world.ends() == {"a": ALONE}
+        assert world.sent() == [("a", 1)]
+        assert world.row("a") is None
 
     def test_what_no_longer_fits_into_its_process_goes_alone(self, world: World) -> None:
         """There was time when jobs were read; then calls waited for a thread."""

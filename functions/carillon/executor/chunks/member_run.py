@@ -61,11 +61,18 @@ class MemberRun:
         return report
 
     def _handled(self) -> Report | None:
-        ports, job, message = self._ports, self._context.job, self._context.message
+        ports, message = self._ports, self._context.message
         run = running.begun(run_under(self._under_way.chunk, message), ports.clock.now())
         order = prepare_call(ports, run, self._context)
-        if isinstance(order, Skip) or self._is_held(run):
+        if isinstance(order, Skip):
             return send_alone(ports, [message])[0]
+        with ports.room(order.target) as has_room:
+            if has_room and not self._is_held(run):
+                return self._run(run, order)
+        return send_alone(ports, [message])[0]
+
+    def _run(self, run: Run, order: PreparedCall) -> Report | None:
+        ports, job, message = self._ports, self._context.job, self._context.message
         # The end is put before anything else: for what follows others may be waited for.
         with self._runs.permits.around_call(run, message):
             ended = self._called(run, job, order)

@@ -1,5 +1,6 @@
 """The targets; what calls a type is imported when its first call comes."""
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from importlib import import_module
 from threading import Lock
@@ -58,6 +59,10 @@ class Targets:
             return self._caller(target.type).deliver(target, call)
         except Exception as error:  # a defect of ours must end in the history, too
             return Failure(RunError(type(error).__name__, exception_line(error)))
+
+    def room(self, target: Deliverable) -> AbstractContextManager[bool]:
+        """Room for a call of a chunk, while the context lasts; False where there is none."""
+        return self._caller(target.type).room()
 
     def prepare(self, task_count: int) -> None:
         """Start processes for this many tasks at once, without waiting for them."""

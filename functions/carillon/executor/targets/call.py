@@ -5,6 +5,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event
@@ -97,6 +98,11 @@ class Caller(ABC):
     @abstractmethod
     def deliver(self, target: Any, call: Call) -> Outcome:
         """Answer within the call's limit; raises nothing for what the target does."""
+
+    def room(self) -> AbstractContextManager[bool]:
+        """Room for one of many calls side by side, while the context lasts; False where none has
+        come about for a while: then the call is to be made elsewhere."""
+        return nullcontext(True)
 
     def prepare(self, count: int) -> None:  # noqa: B027 - most have nothing to do
         """Get ready for `count` calls at once, without waiting."""

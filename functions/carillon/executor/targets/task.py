@@ -1,7 +1,9 @@
 """Task targets: registered Python functions, run in child processes."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import BoundedSemaphore
 
 from carillon.clock import Clock
 from carillon.domain.execution.stopping import STOPPED
@@ -15,7 +17,7 @@ from carillon.executor.task_process.parent import (
     ChildNotReadyError,
     TaskCode,
 )
-from carillon.executor.task_process.pool import ChildPool, PoolBusyError
+from carillon.executor.task_process.pool import MOST_SHARED, ChildPool, PoolBusyError
 from carillon.executor.task_process.wire import Report, Request, exception_line
 from carillon.settings import Settings
 
@@ -29,14 +31,35 @@ def create_caller(settings: Settings, clock: Clock) -> "TaskCaller":
     return TaskCaller(ChildPool(code, credentials.variables), credentials.variables)
 
 
+ROOM_SECONDS = 0.5
+"""A call of a chunk waits no longer for its turn. With half a second more, one that lasts for a
+second is no slow one."""
+
+
 class TaskCaller(Caller):
     """Kinds of failure besides the classes of what tasks raise: `fail` (for good) and `retry`,
     which tasks ask for; `unknown_task` (for good), `task_import_failed`, `task_died`,
     `task_not_ready`, `task_not_started`, `timeout`."""
 
-    def __init__(self, pool: ChildPool, variables: Callable[[], Mapping[str, str]] = dict) -> None:
+    def __init__(
+        self,
+        pool: ChildPool,
+        variables: Callable[[], Mapping[str, str]] = dict,
+        shared: int = MOST_SHARED,
+    ) -> None:
+        """`shared` calls of chunks are made at once."""
         self._pool = pool
         self._variables = variables
+        self._shared = BoundedSemaphore(shared)
+
+    @contextmanager
+    def room(self) -> Iterator[bool]:
+        has_room = self._shared.acquire(timeout=ROOM_SECONDS)
+        try:
+            yield has_room
+        finally:
+            if has_room:
+                self._shared.release()
 
     def deliver(self, target: TaskTarget, call: Call) -> Outcome:
         deadline = call.deadline()

@@ -15,8 +15,10 @@ from carillon.executor.task_process.parent import (
 )
 from carillon.executor.task_process.wire import Report, Request
 
-MOST_CHILDREN = 10
-"""As many as a batch has messages that run side by side: none of their calls waits."""
+MOST_SHARED = 5
+"""Calls of chunks at once: of all the others in a process, each would wait for one that lasts."""
+MOST_CHILDREN = 10 + MOST_SHARED
+"""As many as a batch has messages that run side by side besides: none of their calls waits."""
 
 
 class PoolBusyError(Exception):
