@@ -149,7 +149,7 @@ class Choices:
     packed_history: bool = option(
         False,
         switch,
-        "rows of successes in `chunks` cost too much; off `run_retention_days` after `chunks` are",
+        "rows of `chunks` cost too much; it stays on for `run_retention_days` after `chunks`",
     )
     look_ahead_minutes: int = option(
         2,

@@ -31,8 +31,8 @@ from carillon.stores.dynamo import open_stores, read_parameters
 from carillon.telemetry import Action, create_telemetry
 
 MOST_CALLS = BATCH_SIZE * MOST_IN_ONE
-"""Calls of chunks that a process makes side by side: all of a batch, lest calls that hang hold up
-others. Threads are made when they are first needed."""
+"""Calls of chunks that a process makes side by side: ten chunks of full size, lest calls that hang
+hold up others. Threads are made when they are first needed."""
 
 settings = Settings.from_environment(read_parameters=read_parameters)
 telemetry = create_telemetry("executor", traced=bool(settings.tracing))

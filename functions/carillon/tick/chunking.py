@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 
 from carillon.domain.chunks.chunk import ref_of
@@ -62,28 +61,28 @@ class Gathered:
         run_lifetime: timedelta,
         *,
         is_on: bool,
-        is_backlog: bool = False,
+        is_late: bool,
     ) -> Iterator[Order]:
         """The messages to send, by the minute's plan: the one that stands, or a new one.
 
         A new plan has chunks only where they are on, and none for a backlog, which may have been
         sent alone before its control item was mended. A backlog whose plan cannot be read goes
-        alone, too: rows, or looks, absorb what has run. Rows of runs live for `run_lifetime`.
-        Raises StoreUnavailableError, and UnreadableRowError in time.
+        alone, too: rows absorb what has run; where history is packed each message waits for the
+        plan, and is a dead letter after a day. Rows of runs live for `run_lifetime`. Raises
+        StoreUnavailableError, and UnreadableRowError in time.
         """
         if not self._messages:
             return
         sizes = Counter(_group_of(message) for message, _ in self._messages)
         expires_at = max(m.due_at for m, _ in self._messages) + run_lifetime + _BEYOND_RUNS
-        alone = Plan(self._segment, self._minute, salt, expires_at, {})
-        plan = replace(alone, chunks=chunks_of(sizes)) if is_on and not is_backlog else alone
+        wanted = chunks_of(sizes) if is_on and not is_late else {}
+        plan = Plan(self._segment, self._minute, salt, expires_at, wanted)
         if not chunks.put_plan(plan):
             try:
                 plan = chunks.get_plan(self._segment, self._minute) or plan
             except UnreadableRowError:
-                if not is_backlog:
+                if not is_late:  # which goes alone
                     raise
-                plan = alone
         members: dict[ChunkKey, dict[bytes, Member]] = {}
         for message, kind in self._messages:
             key = self._key_of(message, plan)

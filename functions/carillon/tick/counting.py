@@ -76,7 +76,7 @@ class SegmentOutcome(StrEnum):
 @dataclass(frozen=True, slots=True)
 class SegmentReport:
     """The result of one tick for one segment. `messages` is the number of those sent, `occurrences`
-    of what they have, `lag_minutes` the lag of its dispatch, `migrated` the number of generations
+    the number in those, `lag_minutes` the lag of its dispatch, `migrated` the number of generations
     that new rules of a time zone have brought to other slots. `idle` is True if nothing is left
     that was due, `was_idle` the same for the visit before."""
 

@@ -188,9 +188,9 @@ class Visit:
         for slot in slots:
             self._slot(slot, after_key, minute)
             after_key = None
-        ports, salt = self._ports, self._lease.stored.lease_owner
-        terms = {"is_on": ports.chunked, "is_backlog": bool(self._backlog)}
-        for order in self._gathered.planned(ports.chunks, salt, ports.run_lifetime, **terms):
+        ports, gathered, is_late = self._ports, self._gathered, bool(self._backlog)
+        terms = self._lease.stored.lease_owner, ports.run_lifetime
+        for order in gathered.planned(ports.chunks, *terms, is_on=ports.chunked, is_late=is_late):
             self._add(order)
 
     def _slot(self, slot: Slot, after_key: str | None, minute: int) -> None:

@@ -1,9 +1,10 @@
 """Tasks of a chunk in real child processes: some wait a little, the others go alone."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from threading import Timer
 from time import monotonic
 from typing import Any
 
@@ -20,68 +21,61 @@ from tests.unit.executor.chunk_kit import DUE_AT, World
 SHARED = 2
 
 
-class Sleeping:
-    """Each job sleeps as long as its name says, in seconds, in a child of its own."""
+class Echoing:
+    """Every call is one of the task `echo`, in a child."""
 
     def __init__(self, caller: TaskCaller) -> None:
         self._caller = caller
 
     def deliver(self, target: Any, call: Call) -> Outcome:
-        seconds = call.job_name.partition(" ")[2]
-        return self._caller.deliver(TaskTarget(name="sleep"), replace(call, payload=seconds))
+        return self._caller.deliver(TaskTarget(name="echo"), replace(call, payload="1"))
 
 
 @contextmanager
-def chunk_of(*names: str) -> Iterator[World]:
-    """A world whose chunk of these jobs has run, by the machine's clock."""
+def tasks_of(*names: str, room_seconds: float) -> Iterator[tuple[World, TaskCaller]]:
+    """A world with these jobs by the machine's clock, whose calls of chunks share two places."""
     world = World(*names)
-    pool = ChildPool(TaskCode((SAMPLES,)), limit=SHARED + 1)
-    caller = TaskCaller(pool, shared=SHARED)
+    pool = ChildPool(TaskCode((SAMPLES,)), limit=SHARED)
+    caller = TaskCaller(pool, shared=SHARED, room_seconds=room_seconds)
+    began = monotonic()
+    world.clock.now = lambda: DUE_AT + timedelta(seconds=monotonic() - began)  # type: ignore[method-assign]
+    ports = replace(
+        world.executor_ports,
+        targets=Echoing(caller),
+        side_by_side=SideBySideThreads(len(names)),
+        timers=ThreadTimers(),
+        room=lambda target: caller.room(),
+    )
+    world.executor = Router(ports)
     try:
-        caller.deliver(TaskTarget(name="sleep"), _call(world))  # the first child has started
-        pool.prepare(SHARED + 1)
-        began = monotonic()
-        world.clock.now = lambda: DUE_AT + timedelta(seconds=monotonic() - began)  # type: ignore[method-assign]
-        world.executor = Router(
-            replace(
-                world.executor_ports,
-                targets=Sleeping(caller),
-                side_by_side=SideBySideThreads(len(names)),
-                timers=ThreadTimers(),
-                room=lambda target: caller.room(),
-            )
-        )
-        world.handle_chunk(world.order())
-        yield world
+        yield world, caller
     finally:
         pool.close()
 
 
-def _call(world: World) -> Call:
-    return Call("run", "job", "warm up", "owner", 1, DUE_AT, "0", 20)
-
-
-def test_many_quick_ones_share_few_children() -> None:
-    with chunk_of(*(f"job-{number} 0.01" for number in range(20))) as world:
+def test_many_share_few_children() -> None:
+    names = [f"job-{number}" for number in range(20)]
+    with tasks_of(*names, room_seconds=60) as (world, _):
+        world.handle_chunk(world.order())
         assert world.sent() == []
-        assert len(world.ends()) == 20
 
 
-def test_one_behind_others_that_last_goes_alone_soon_and_has_not_failed() -> None:
-    began = monotonic()
-    with chunk_of("slow-a 3", "slow-b 3", "quick 0.01") as world:
-        assert world.row("quick 0.01") is None
-        assert world.sent() == [("quick 0.01", 1)]
-    assert ROOM_SECONDS < 1 < monotonic() - began
+def test_one_that_finds_no_room_soon_goes_alone_and_has_not_failed() -> None:
+    with tasks_of("quick", room_seconds=ROOM_SECONDS) as (world, caller), ExitStack() as taken:
+        for _ in range(SHARED):
+            assert taken.enter_context(caller.room())
+        world.handle_chunk(world.order())
+        assert world.sent() == [("quick", 1)]
+        assert world.row("quick") is None
 
 
-def test_tasks_of_a_second_are_no_slow_ones() -> None:
-    with chunk_of(*(f"job-{number} 1" for number in range(6))) as world:
-        lasted = [
-            run.updated_at - run.attempt_started_at
-            for name in world.by_name
-            if (run := world.row(name)) is not None and run.attempt_started_at is not None
-        ]
-        assert len(lasted) == SHARED
-        assert max(lasted) < timedelta(seconds=2)
-        assert len(world.sent()) == 6 - SHARED
+def test_the_wait_for_room_is_no_part_of_the_attempt() -> None:
+    with tasks_of("quick", room_seconds=60) as (world, caller), ExitStack() as taken:
+        for _ in range(SHARED):
+            assert taken.enter_context(caller.room())
+        Timer(0.3, taken.close).start()
+        world.handle_chunk(world.order())
+        row = world.row("quick")
+        assert row is not None
+        assert row.started_at is not None
+        assert row.started_at >= DUE_AT + timedelta(seconds=0.3)

@@ -59,7 +59,7 @@ def test_long_work_shows_a_bar(
     api.answer("DELETE", "/jobs", CHANGED)
     api.answer("POST", "/jobs/pause", CHANGED)
     smoke = sys.modules["carillon.cli.commands.admin.smoke"]
-    monkeypatch.setattr(smoke, "open_deployment", lambda options: (deployment, None))
+    monkeypatch.setattr(smoke, "open_unchecked", lambda options: (deployment, None))
     monkeypatch.setattr(smoke, "_probes", lambda *parts: ["a probe"])
     monkeypatch.setattr(smoke, "_receiver", lambda *parts: nullcontext())
     monkeypatch.setattr(Smoke, "run", lambda self, probes: iter([Result("a", True, "b")]))

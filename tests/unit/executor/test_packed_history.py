@@ -9,10 +9,12 @@ import pytest
 
 from carillon.domain.calendar import CalendarUse
 from carillon.domain.chunks.placing import Plan
+from carillon.domain.decisions import Claim
+from carillon.domain.execution.transitions import decide_claim
 from carillon.domain.job import Generation, Job, Lane
-from carillon.domain.message import Message
-from carillon.domain.policies import Overlap
-from carillon.domain.run import Run, RunStatus
+from carillon.domain.message import Message, Missed
+from carillon.domain.policies import CatchUp, Overlap
+from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import InvalidFieldError, UnreadableRowError
 from carillon.executor.batch import Handled
@@ -370,6 +372,23 @@ class TestSecondMessages:
         alone = replace(world.alone("a"), lane=resumed.lane, segment=resumed.segment)
         assert world.handle(alone).handled is Handled.DROPPED
         assert world.called() == [("a", 1), ("b", 1)]
+
+    def test_what_it_stands_for_is_recorded_while_the_chunk_is_under_way(
+        self, world: World
+    ) -> None:
+        """Its own run has failed, by its row; who holds the chunk has died."""
+        world.crash_after_claim(world.order())
+        alone = world.alone("a")
+        terms = world.executor_ports.claim_terms(DUE_AT, DUE_AT + HOUR)
+        claim = decide_claim(None, alone, DUE_AT, terms)
+        assert isinstance(claim, Claim)
+        assert world.runs.claim(claim.run, None)
+        assert world.runs.finish(replace(claim.run, status=RunStatus.DEAD, finished_at=DUE_AT))
+        job = world.by_name["a"]
+        missed = Missed(DUE_AT - 2 * HOUR, CatchUp.LATEST, job.schedule)
+        again = replace(alone, missed=missed, in_time=True)
+        assert world.handle(again).handled is Handled.REPEATED
+        assert RunKind.MISSED in [run.key.kind for run in world.history(job)]
 
     def test_one_waits_for_the_chunk_that_has_it(self, world: World) -> None:
         world.chunks.put_plan(

@@ -26,7 +26,7 @@ def chunks_of(*entries: Entry, store: MemoryChunkStore) -> list[ChunkMessage]:
     gathered = Gathered(0, MINUTE)
     for entry in entries:
         gathered.add(entry, replace(entry.message_at(NOON), lane=Lane.NORMAL))
-    orders = list(gathered.planned(store, "salt", timedelta(days=30), is_on=True))
+    orders = list(gathered.planned(store, "salt", timedelta(days=30), is_on=True, is_late=False))
     return [order for order in orders if isinstance(order, ChunkMessage)]
 
 

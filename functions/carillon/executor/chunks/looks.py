@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from carillon.domain.chunks.chunk import Outcome, dead_attempt
-from carillon.domain.chunks.looking import Look, is_as_new, looks_of
+from carillon.domain.chunks.looking import Look, looks_of, was_just_changed
 from carillon.domain.decisions import (
     LONGEST_BRIEF_WAIT,
     Defer,
@@ -25,8 +25,8 @@ from carillon.services.packed import chunk_by
 
 
 class ChunkLooks:
-    """A message that comes in time, of a job that was not changed within an hour of the occurrence,
-    costs no read."""
+    """A message that comes in time, and no tick catches up on, of a job that was not changed within
+    an hour of the occurrence, costs no read."""
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._ports = ports
@@ -40,7 +40,7 @@ class ChunkLooks:
         now: datetime,
     ) -> Start:
         """`start`, unless a chunk has run the occurrence, or may be about to; with the attempt that
-        died in one, if that does not count by the row `over`.
+        died in one, if that does not count by the row `over`, and the occurrence is to start.
 
         Made under the claim of the run's row, by strong reads. Raises StoreUnavailableError.
         """
@@ -66,13 +66,11 @@ class ChunkLooks:
         return start
 
     def _looks(self, job: Job, message: Message, now: datetime) -> Iterable[Look]:
-        """Where history is packed no row stops a second message of what has succeeded in a chunk:
-        so all of its chunks are looked at by one that is late, or caught up on, or of another
-        generation, or of a changed job. Ticks send such ones after a reindexing, and executors for
-        a chunk that cannot be read."""
+        """Where history is packed no row stops what may be a second message. Of a changed job the
+        records alone know for certain in which chunk it was: in a pause the row's place changes."""
         is_late = now - message.due_at > LATE or message.in_time is not None
         is_own = message.generation_id == job.generation.generation_id
-        is_second = is_late or not is_own or is_as_new(job, message.key.fire_at)
+        is_second = is_late or not is_own or was_just_changed(job, message.key.fire_at)
         if self._ports.packed_history and is_second:
             return self._ports.packed.looks(job, message.key)
         return looks_of(job, message)

@@ -1,6 +1,7 @@
 """One occurrence of a claimed chunk: its call, and a row of its own if it is no quick success."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from threading import Event
 
@@ -66,16 +67,18 @@ class MemberRun:
         order = prepare_call(ports, run, self._context)
         if isinstance(order, Skip):
             return send_alone(ports, [message])[0]
-        with ports.room(order.target) as has_room:
-            if has_room and not self._is_held(run):
-                return self._run(run, order)
+        with ExitStack() as room:
+            if room.enter_context(ports.room(order.target)) and not self._is_held(run):
+                return self._run(run, order, room)
         return send_alone(ports, [message])[0]
 
-    def _run(self, run: Run, order: PreparedCall) -> Report | None:
+    def _run(self, run: Run, order: PreparedCall, room: ExitStack) -> Report | None:
         ports, job, message = self._ports, self._context.job, self._context.message
+        run = running.begun(run, ports.clock.now())
         # The end is put before anything else: for what follows others may be waited for.
         with self._runs.permits.around_call(run, message):
             ended = self._called(run, job, order)
+            room.close()
             is_quick = self._row is None and ended.status is RunStatus.SUCCEEDED
             if is_quick:
                 self._settle(Ended(Outcome.OK, ended.started_at, ended.finished_at, ended.result))
@@ -90,10 +93,11 @@ class MemberRun:
         return report if is_quick or report else send_alone(ports, [message])[0]
 
     def _is_held(self, run: Run) -> bool:
-        """True if it is not to be called here: what it asked before may have lasted."""
+        """True if it is not to be called here: what it asked before may have lasted. Nothing is
+        taken that would have to be given back: no message of a chunk has waited."""
         waits = self._runs.permits.enter(Claim(run, None), self._context.message)
-        is_short = not has_time(self._ports, self._context.job, self._context.ends_at)
-        return waits is not None or is_short or self._under_way.is_late()
+        has_none = not has_time(self._ports, self._context.job, self._context.ends_at)
+        return waits is not None or has_none or self._under_way.is_late()
 
     def _called(self, run: Run, job: Job, order: PreparedCall) -> Run:
         """The run as its call has left it. A call that lasts puts a row, so that the others' end

@@ -10,8 +10,7 @@ from carillon.domain.run import Run
 from carillon.executor.ports import ExecutorPorts
 
 _LONGEST_WAIT = timedelta(seconds=LOOK_SECONDS)
-"""From the read of the jobs to a call: the threads of a process are for five chunks, calls may
-last, and a process may stand still."""
+"""From the read of the jobs to a call, which may wait for room; and a process may stand still."""
 
 
 class UnderWay:

@@ -195,7 +195,7 @@ class RunProtocol:
         Without `ends_at` the target is not called any more: the run is given up.
         """
         try:
-            context, start = self._load(message, ends_at, claim.over)
+            context, start = self._load(message, ends_at, claim)
         except StoreUnavailableError:
             # Or the run would wait for its lease to lapse, and that would count as an attempt.
             if not self._releasing.undo(message, claim, made_for_nothing=False):
@@ -333,7 +333,7 @@ class RunProtocol:
         return RunContext(message, job, CalendarReader(self._ports.calendars), ends_at, before)
 
     def _load(
-        self, message: Message, ends_at: datetime | None, over: Run | None = None
+        self, message: Message, ends_at: datetime | None, claim: Claim | None = None
     ) -> tuple[RunContext | None, Start]:
         """Read the job, then its calendar, and decide; record what an outage left out, remove a
         stale entry.
@@ -347,8 +347,9 @@ class RunProtocol:
         now, before = self._ports.clock.now(), None if context is None else context.before
         start = starting.decide_start(job, message, now, closed, before)
         counted = start if isinstance(start, Proceed | YieldToLatest | Skip | Redirect) else None
-        if job is not None and by_schedule and counted is not None:
-            start = self._chunk_looks.before(counted, job, message, over, now)
+        # Without a claim nothing is to start, and no chunk decides what is recorded.
+        if claim is not None and job is not None and by_schedule and counted is not None:
+            start = self._chunk_looks.before(counted, job, message, claim.over, now)
         if context is not None and counted is not None and not isinstance(start, Defer):
             self._catching_up.record(context, now)
         self._ports.indexer.remove_stale_entry(job, message)

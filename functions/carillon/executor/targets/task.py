@@ -32,8 +32,8 @@ def create_caller(settings: Settings, clock: Clock) -> "TaskCaller":
 
 
 ROOM_SECONDS = 0.5
-"""A call of a chunk waits no longer for its turn. With half a second more, one that lasts for a
-second is no slow one."""
+"""A call of a chunk waits no longer for its turn: the chunk's end waits with it, and so does the
+record of all others."""
 
 
 class TaskCaller(Caller):
@@ -46,15 +46,17 @@ class TaskCaller(Caller):
         pool: ChildPool,
         variables: Callable[[], Mapping[str, str]] = dict,
         shared: int = MOST_SHARED,
+        room_seconds: float = ROOM_SECONDS,
     ) -> None:
-        """`shared` calls of chunks are made at once."""
+        """`shared` calls of chunks are made at once; others wait `room_seconds` at most."""
         self._pool = pool
         self._variables = variables
         self._shared = BoundedSemaphore(shared)
+        self._room_seconds = room_seconds
 
     @contextmanager
     def room(self) -> Iterator[bool]:
-        has_room = self._shared.acquire(timeout=ROOM_SECONDS)
+        has_room = self._shared.acquire(timeout=self._room_seconds)
         try:
             yield has_room
         finally:

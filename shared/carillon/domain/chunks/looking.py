@@ -47,12 +47,8 @@ def places_of(job: Job, fire_at: datetime) -> Iterator[Look]:
             yield look
 
 
-def is_as_new(job: Job, fire_at: datetime) -> bool:
-    """True if a chunk may have run the occurrence under a generation that has been replaced since.
-
-    The place of that one is known for certain by its record alone: a paused job's may have been
-    changed since.
-    """
+def was_just_changed(job: Job, fire_at: datetime) -> bool:
+    """True if a chunk may have run the occurrence under a generation that was replaced since."""
     made_at = id_created_at(job.generation.generation_id)
     return bool(job.replaced) and made_at >= fire_at - _COMMITTED_WITHIN
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from carillon.cli.commands.admin.stores import AdminOptions, open_deployment
+from carillon.cli.commands.admin.stores import AdminOptions, open_unchecked
 from carillon.cli.display.progress import progress_bar
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import parse_instant, utc_text
@@ -50,7 +50,7 @@ def audit(
     from carillon.audit.auditing import Audit
     from carillon.clock import SystemClock
 
-    settings, stores = open_deployment(options)
+    settings, stores = open_unchecked(options)
     clock = SystemClock()
     now = clock.now().replace(microsecond=0)
     try:

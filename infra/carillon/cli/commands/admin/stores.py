@@ -1,6 +1,5 @@
 """The tables of a deployment, as its own functions see them: for operators with AWS credentials."""
 
-import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ import typer
 
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.session import OutputOptions
-from carillon.errors import StoreUnavailableError, UnreadableRowError
+from carillon.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     from carillon.settings import Settings
@@ -35,7 +34,7 @@ class AdminOptions(OutputOptions):
 
 
 def open_deployment(options: AdminOptions) -> "tuple[Settings, Stores]":
-    """The settings and stores of a deployment, as `open_unchecked`, for commands that go by time.
+    """The settings and stores of a deployment, as `open_unchecked`: for what writes by time.
 
     Raises CliError, too, where this machine's clock is off: what is put on the wheel by it would
     come early, or late.
@@ -44,14 +43,14 @@ def open_deployment(options: AdminOptions) -> "tuple[Settings, Stores]":
 
     settings, stores = open_unchecked(options)
     try:
-        with contextlib.suppress(UnreadableRowError):
-            stores.wheel.get_control(0)
+        stores.wheel.examine_control(0)
     except StoreUnavailableError as error:
         raise CliError.local(ExitCode.UNREACHABLE, "Nothing done", str(error)) from error
     skew_seconds = stores.skew_seconds() or 0.0
     if abs(skew_seconds) > SKEW_LIMIT_SECONDS:
-        detail = f"it is {skew_seconds:+.1f} s from the database's: set it, and try again"
-        raise CliError.local(ExitCode.UNEXPECTED, "The clock of this machine is off", detail)
+        apart = f"{abs(skew_seconds):.1f} s {'ahead of' if skew_seconds > 0 else 'behind'}"
+        detail = f"it is {apart} the database's: set it, and try again"
+        raise CliError.local(ExitCode.BAD_INPUT, "The clock of this machine is off", detail)
     return settings, stores
 
 
