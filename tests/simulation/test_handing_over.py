@@ -217,6 +217,26 @@ def test_only_what_is_chosen_moves(world: World) -> None:
     assert [job_of(world, TEAM, name) is not None for name in "abc"] == [True, False, True]
 
 
+def test_what_was_being_chosen_when_it_was_cancelled_is_not_in_hand(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = world.create("job", "*/2 * * * *")
+    operation = hand_over(world)
+    listed = world.jobs.list
+
+    def list_then_cancel(*args: Any) -> Any:
+        running = now_of(world, operation)
+        cancelled = running.cancelled(world.clock.now(), running.expires_at)
+        assert world.operations.put(cancelled, running.revision)
+        return listed(*args)
+
+    monkeypatch.setattr(world.jobs, "list", list_then_cancel)
+    world.run_until(NOON + 5 * MINUTE)
+    ended = now_of(world, operation)
+    assert (ended.state, ended.in_hand) == (OperationState.CANCELLED, ())
+    assert world.jobs.get(OWNER, job.job_id) == job
+
+
 def test_it_can_go_on_and_come_back(world: World) -> None:
     """Each owner's row remembers the one before; the occurrences go on without a gap."""
     world.create("job", "*/2 * * * *")

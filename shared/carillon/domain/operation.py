@@ -152,7 +152,8 @@ class Progress:
     left: tuple[str, ...] = ()
 
     def recorded_on(self, operation: Operation, now: datetime, expires_at: datetime) -> Operation:
-        """The operation after the step; one that was cancelled meanwhile stays so."""
+        """The operation after the step; one that was cancelled meanwhile stays so, and nothing that
+        the step chose is in hand then."""
         return replace(
             operation,
             state=operation.state if operation.is_final else self.state,
@@ -163,7 +164,7 @@ class Progress:
             cursor=self.cursor,
             done=operation.done + self.done,
             passed_over=operation.passed_over + self.passed_over,
-            in_hand=self.in_hand,
+            in_hand=() if operation.is_final else self.in_hand,
             left=(*operation.left, *self.left)[:MOST_LEFT],
             note=self.note,
             updated_at=now,
