@@ -12,13 +12,15 @@ from carillon.clock import SideBySideThreads, ThreadTimers
 from carillon.domain.targets import TaskTarget
 from carillon.executor.router import Router
 from carillon.executor.targets.call import Call, Outcome
-from carillon.executor.targets.task import ROOM_SECONDS, TaskCaller
+from carillon.executor.targets.task import TaskCaller
 from carillon.executor.task_process.parent import TaskCode
 from carillon.executor.task_process.pool import ChildPool
+from carillon.executor.task_process.room import Room
 from tests.integration.executor.processes import SAMPLES
 from tests.unit.executor.chunk_kit import DUE_AT, World
 
 SHARED = 2
+PATIENT = 60.0
 
 
 class Echoing:
@@ -32,11 +34,13 @@ class Echoing:
 
 
 @contextmanager
-def tasks_of(*names: str, room_seconds: float) -> Iterator[tuple[World, TaskCaller]]:
+def tasks_of(
+    *names: str, standstill_seconds: float = PATIENT, longest_seconds: float = PATIENT
+) -> Iterator[tuple[World, TaskCaller]]:
     """A world with these jobs by the machine's clock, whose calls of chunks share two places."""
     world = World(*names)
     pool = ChildPool(TaskCode((SAMPLES,)), limit=SHARED)
-    caller = TaskCaller(pool, shared=SHARED, room_seconds=room_seconds)
+    caller = TaskCaller(pool, room=Room(SHARED, standstill_seconds, longest_seconds))
     began = monotonic()
     world.clock.now = lambda: DUE_AT + timedelta(seconds=monotonic() - began)  # type: ignore[method-assign]
     ports = replace(
@@ -55,13 +59,13 @@ def tasks_of(*names: str, room_seconds: float) -> Iterator[tuple[World, TaskCall
 
 def test_many_share_few_children() -> None:
     names = [f"job-{number}" for number in range(20)]
-    with tasks_of(*names, room_seconds=60) as (world, _):
+    with tasks_of(*names) as (world, _):
         world.handle_chunk(world.order())
         assert world.sent() == []
 
 
 def test_one_that_finds_no_room_soon_goes_alone_and_has_not_failed() -> None:
-    with tasks_of("quick", room_seconds=ROOM_SECONDS) as (world, caller), ExitStack() as taken:
+    with tasks_of("quick", longest_seconds=0.2) as (world, caller), ExitStack() as taken:
         for _ in range(SHARED):
             assert taken.enter_context(caller.room())
         world.handle_chunk(world.order())
@@ -70,7 +74,7 @@ def test_one_that_finds_no_room_soon_goes_alone_and_has_not_failed() -> None:
 
 
 def test_the_wait_for_room_is_no_part_of_the_attempt() -> None:
-    with tasks_of("quick", room_seconds=60) as (world, caller), ExitStack() as taken:
+    with tasks_of("quick") as (world, caller), ExitStack() as taken:
         for _ in range(SHARED):
             assert taken.enter_context(caller.room())
         Timer(0.3, taken.close).start()

@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from threading import BoundedSemaphore
 
 from carillon.clock import Clock
 from carillon.domain.execution.stopping import STOPPED
@@ -18,6 +17,7 @@ from carillon.executor.task_process.parent import (
     TaskCode,
 )
 from carillon.executor.task_process.pool import MOST_SHARED, ChildPool, PoolBusyError
+from carillon.executor.task_process.room import Room
 from carillon.executor.task_process.wire import Report, Request, exception_line
 from carillon.settings import Settings
 
@@ -31,11 +31,6 @@ def create_caller(settings: Settings, clock: Clock) -> "TaskCaller":
     return TaskCaller(ChildPool(code, credentials.variables), credentials.variables)
 
 
-ROOM_SECONDS = 0.5
-"""A call of a chunk waits no longer for its turn: the chunk's end waits with it, and so does the
-record of all others."""
-
-
 class TaskCaller(Caller):
     """Kinds of failure besides the classes of what tasks raise: `fail` (for good) and `retry`,
     which tasks ask for; `unknown_task` (for good), `task_import_failed`, `task_died`,
@@ -45,23 +40,21 @@ class TaskCaller(Caller):
         self,
         pool: ChildPool,
         variables: Callable[[], Mapping[str, str]] = dict,
-        shared: int = MOST_SHARED,
-        room_seconds: float = ROOM_SECONDS,
+        room: Room | None = None,
     ) -> None:
-        """`shared` calls of chunks are made at once; others wait `room_seconds` at most."""
+        """`room` is for calls of chunks (default: MOST_SHARED at once)."""
         self._pool = pool
         self._variables = variables
-        self._shared = BoundedSemaphore(shared)
-        self._room_seconds = room_seconds
+        self._room = room or Room(MOST_SHARED)
 
     @contextmanager
     def room(self) -> Iterator[bool]:
-        has_room = self._shared.acquire(timeout=self._room_seconds)
+        has_room = self._room.take()
         try:
             yield has_room
         finally:
             if has_room:
-                self._shared.release()
+                self._room.free()
 
     def deliver(self, target: TaskTarget, call: Call) -> Outcome:
         deadline = call.deadline()
