@@ -1,7 +1,8 @@
 """What `make test` runs, in lanes beside each other: `python -m tests.lanes [part ...]`.
 
 Deployed stacks mostly wait, and some for minutes: they begin at once, one after the other. Beside
-them two processes at a time do everything else, at a lower priority, so that the stacks keep time.
+them two processes at a time do everything else, at a lower priority, so that the stacks keep time;
+three, once those have ended.
 A line comes when a part ends; what the red ones printed comes last.
 """
 
@@ -14,12 +15,13 @@ import tempfile
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from threading import Event, Lock, Thread, Timer
 from time import monotonic
 
 ROOT = Path(__file__).resolve().parents[1]
-LIMIT_SECONDS = 1200
+LIMIT_SECONDS = 2100
 """No part takes so long on a machine that works."""
 GRACE_SECONDS = 45
 """What ending a stack may take, with all of its workers."""
@@ -82,7 +84,8 @@ EVERYTHING = [*STACKS, *REST]
 
 @dataclass(frozen=True)
 class Lane:
-    """Parts, how many of them at a time, and by how much they give way to others."""
+    """Parts, how many of them at a time, and by how much they give way to others. Who finds none
+    left goes on with the next lane."""
 
     parts: Sequence[Part]
     count: int
@@ -115,13 +118,12 @@ class Lanes:
 
         Raises KeyboardInterrupt after having ended everything, if that comes meanwhile.
         """
-        threads: list[Thread] = []
-        for lane in lanes:
-            waiting = deque(lane.parts)
-            given = waiting, lane.nice
-            threads += [
-                Thread(target=self._work, args=given, daemon=True) for _ in range(lane.count)
-            ]
+        waiting = [(lane, deque(lane.parts)) for lane in lanes]
+        threads = [
+            Thread(target=self._work, args=(waiting[place:],), daemon=True)
+            for place, (lane, _) in enumerate(waiting)
+            for _ in range(lane.count)
+        ]
         try:
             for thread in threads:
                 thread.start()
@@ -130,14 +132,15 @@ class Lanes:
         finally:
             self._end(threads)
 
-    def _work(self, waiting: "deque[Part]", nice: int) -> None:
+    def _work(self, waiting: "Sequence[tuple[Lane, deque[Part]]]") -> None:
         while True:
             with self._lock:
-                if self._over.is_set() or not waiting:
+                lane, parts = next(filter(itemgetter(1), waiting), (None, None))
+                if self._over.is_set() or lane is None or parts is None:
                     return
-                part = waiting.popleft()
+                part = parts.popleft()
                 output = self.logs / part.name.replace("/", "-")
-                process = _start(part, nice, output)
+                process = _start(part, lane.nice, output)
                 self._under_way.add(process.pid)
             began = monotonic()
             timer = Timer(self.limit_seconds, _signal, (process.pid, signal.SIGKILL))

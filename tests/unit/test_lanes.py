@@ -63,18 +63,18 @@ def test_what_is_red_is_named_and_shown_when_all_has_ended() -> None:
 
 
 def test_an_interruption_ends_what_is_under_way_and_begins_nothing(tmp_path: Path) -> None:
-    notes = [tmp_path / name for name in ("first", "second", "third")]
+    notes = [tmp_path / name for name in ("first", "second", "third", "fourth")]
     process = runner(*(f"echo $$ > {note}; sleep 60" for note in notes))
     give_up_at = monotonic() + 60
-    while not all(note.exists() and note.read_text() for note in notes[:2]):
+    while not all(note.exists() and note.read_text() for note in notes[:3]):
         assert monotonic() < give_up_at
         sleep(0.05)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=90)
     assert process.returncode == 130
     assert "interrupted" in said
-    assert not notes[2].exists()
-    assert all(is_gone(int(note.read_text())) for note in notes[:2])
+    assert not notes[3].exists()
+    assert all(is_gone(int(note.read_text())) for note in notes[:3])
 
 
 def test_a_part_beyond_the_limit_is_ended_with_all_that_it_started(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ it commutes with all that others do. Whoever is dead or has ended is forgotten b
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from carillon.domain.job import Job
 from carillon.domain.message import Message
@@ -45,10 +45,10 @@ class Actor:
     limit_seconds: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """`contents` are numbers, in the order of PORTS; `actors` are nodes, or how they ended; `known`
-    are, by actor, the requests that had been answered when it last read a job or claimed a run."""
+    are, by actor, the requests that had been answered when it last read a job or claimed a run.
+    A tuple, since millions of them are made and compared."""
 
     contents: tuple[int, ...]
     actors: tuple[int, ...]
@@ -195,9 +195,9 @@ class Exploration:
         if move.kind == "dies":
             dead = _with(state.actors, move.actor, DEAD)
             known = _with(state.known, move.actor, 0)
-            return replace(state, actors=dead, crashes=state.crashes - 1, known=known)
+            return state._replace(actors=dead, crashes=state.crashes - 1, known=known)
         if move.kind == "loses":
-            state = replace(state, losses=state.losses - 1)
+            state = state._replace(losses=state.losses - 1)
         return self._settled(self._ran(state, move))
 
     def _later(self, state: State) -> State:
@@ -210,7 +210,7 @@ class Exploration:
             if has_begun and limit is not None and seconds > limit:
                 actors[number] = DEAD
         us = state.us + seconds * 1_000_000
-        return replace(state, us=us, steps_done=state.steps_done + 1, actors=tuple(actors))
+        return state._replace(us=us, steps_done=state.steps_done + 1, actors=tuple(actors))
 
     def _settled(self, state: State) -> State:
         """With the clock looked at by whoever is about to, once no time can pass any more."""
@@ -246,7 +246,7 @@ class Exploration:
             following = TOLD if ended and tells else OVER
             known = _with(known, move.actor, 0)
         actors = _with(state.actors, move.actor, following)
-        return replace(state, contents=contents, actors=actors, known=known)
+        return state._replace(contents=contents, actors=actors, known=known)
 
     def _forbidding(self, state: State) -> int:
         return int(bool(self.told(state) & self.setting.forbidding))

@@ -149,10 +149,8 @@ def test_a_day_field_with_a_step_is_joined_by_or() -> None:
     job = made().jobs["stepped"]
     assert job["schedule"] == ["0 0 */10 * *", "0 0 * * 1"]
 
-    found = fire_times(read_back(made()), "2027-03-14T00:00:00", "2027-04-02T00:00:00", 9)
-    assert [text[5:10] for text in found["stepped"]] == [
-        "03-15", "03-21", "03-22", "03-29", "03-31", "04-01",
-    ]  # fmt: skip
+    found = fire_times(read_back(made()), "2027-03-28T00:00:00", "2027-04-02T00:00:00", 9)
+    assert [text[5:10] for text in found["stepped"]] == ["03-29", "03-31", "04-01"]
 
 
 @pytest.mark.parametrize(

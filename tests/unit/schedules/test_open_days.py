@@ -294,7 +294,7 @@ def _is_sparse(expression: str) -> bool:
     return len(list(islice(found, 30))) < 30
 
 
-@settings(exact, max_examples=150)
+@exact_and_slow
 @given(st.data(), bases(), calendar_rules)
 def test_it_agrees_with_the_oracle(
     data: st.DataObject, base: Recurrence, rule: CalendarRule
