@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from datetime import datetime
 
-from carillon.domain.chunks.message import ChunkMessage, Order
+from carillon.domain.chunks.message import Order
 from carillon.domain.spec.owners import is_system
 from carillon.domain.wheel.segment import Control, Cursor
 from carillon.services.indexer import Indexer
@@ -25,17 +25,13 @@ def fair_order(orders: Sequence[Order]) -> list[Order]:
     taken: Counter[tuple[datetime, str]] = Counter()
 
     def place(order: Order) -> tuple[datetime, int]:
-        # A chunk is of several owners: chunks take turns among themselves.
-        owner = "" if isinstance(order, ChunkMessage) else order.key.owner
+        # Those of several owners take turns among themselves.
+        owner = order.owners[0] if len(set(order.owners)) == 1 else ""
         turn = order.starts_at, owner
         taken[turn] += 1
         return order.starts_at, taken[turn]
 
     return sorted(orders, key=place)
-
-
-def _members_of(order: Order) -> int:
-    return len(order.members) if isinstance(order, ChunkMessage) else 1
 
 
 class Outbox:
@@ -66,8 +62,7 @@ class Outbox:
 
     def add(self, order: Order) -> None:
         self._held.append(order)
-        members = order.members if isinstance(order, ChunkMessage) else (order.key,)
-        self.is_busy = self.is_busy or not all(is_system(member.owner) for member in members)
+        self.is_busy = self.is_busy or not all(map(is_system, order.owners))
 
     def mark(self, progress: Progress) -> None:
         """Note that everything up to `progress` has been added."""
@@ -86,6 +81,6 @@ class Outbox:
         self._indexer.schedule_messages(fair_order(part), until)
         del self._held[: len(part)]
         self.sent += len(part)
-        self.occurrences += sum(_members_of(order) for order in part)
+        self.occurrences += sum(len(order.owners) for order in part)
         while self._marks and self._marks[0][0] <= self.sent:
             self.reached = self._marks.popleft()[1]

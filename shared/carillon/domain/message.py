@@ -94,6 +94,11 @@ class Message:
         return cls(key, job.generation.generation_id, job.segment, job.lane, due_at, **members)
 
     @property
+    def owners(self) -> tuple[str, ...]:
+        """Of its one occurrence; a chunk has more."""
+        return (self.key.owner,)
+
+    @property
     def starts_at(self) -> datetime:
         """The instant before which it must not be handled."""
         return self.due_at if self.wait_until is None else max(self.due_at, self.wait_until)

@@ -70,6 +70,11 @@ class ChunkMessage:
         return self.key.lane
 
     @property
+    def owners(self) -> tuple[str, ...]:
+        """The owner of each of its occurrences."""
+        return tuple(member.owner for member in self.members)
+
+    @property
     def starts_at(self) -> datetime:
         """The instant before which it must not be handled."""
         return self.key.due_at
@@ -110,7 +115,7 @@ def encode(order: Order) -> str:
     if isinstance(order, Message):
         return single.encode(order)
     key = order.key
-    owners = list(dict.fromkeys(member.owner for member in order.members))
+    owners = list(dict.fromkeys(order.owners))
     places = {owner: place for place, owner in enumerate(owners)}
     body: dict[str, Any] = {
         "v": VERSION,
