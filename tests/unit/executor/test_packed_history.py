@@ -1,85 +1,22 @@
 """History of runs that have no row but only their chunk."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 
-from carillon.domain.calendar import CalendarUse
 from carillon.domain.chunks.placing import Plan
-from carillon.domain.decisions import Claim
-from carillon.domain.execution.transitions import decide_claim
-from carillon.domain.job import Generation, Job, Lane
-from carillon.domain.message import Message, Missed
-from carillon.domain.policies import CatchUp, Overlap
-from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.job import Lane
+from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import InvalidFieldError, UnreadableRowError
-from carillon.executor.batch import Handled
-from carillon.executor.router import Router
-from carillon.executor.targets import Failure, Success
-from carillon.schedules import CalendarRule
-from carillon.services.history import History
-from carillon.services.indexer import Indexer
+from carillon.executor.targets import Success
 from carillon.stores.chunks import Minute, Read
-from carillon.stores.cursors import encode_cursor, pages, runs_of
-from carillon.stores.pages import Page
-from carillon.stores.recording import ChangeEvents, GenerationRecords, RecordedJobs
-from tests.support.jobs import job_with
+from carillon.stores.cursors import encode_cursor, runs_of
 from tests.support.world import LIFETIME
-from tests.unit.executor import chunk_kit
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT
-
-HOUR = timedelta(hours=1)
-S = RunStatus.SUCCEEDED
-
-
-class World(chunk_kit.World):
-    """With packed history, and jobs as deployments write them; each minute has a plan by which all
-    jobs go in one chunk."""
-
-    def __init__(self, *names: str) -> None:
-        super().__init__(*names)
-        jobs = RecordedJobs(
-            self.jobs,
-            self.changes,
-            ChangeEvents(self.events),
-            GenerationRecords(self.chunks, LIFETIME),
-        )
-        self.indexer = Indexer(jobs, self.wheel, self.queue, self.clock, self.calendars)
-        ports = replace(self.executor_ports, jobs=jobs, indexer=self.indexer, packed_history=True)
-        self.executor_ports = ports
-        self.executor = Router(ports)
-
-    def pack(self, *names: str, at: datetime = DUE_AT) -> None:
-        """Run the jobs in a chunk that is due then, as their rows are now."""
-        self.clock.set(max(at, self.clock.now()))
-        chosen = names or tuple(self.by_name)
-        order = self.order(*chosen)
-        plan = Plan(0, minute_of(at), "salt", at + LIFETIME, {(0, Lane.NORMAL): 1})
-        self.chunks.put_plan(plan)
-        order = replace(order, key=replace(order.key, minute=minute_of(at), second=0))
-        self.handle_chunk(order)
-
-    def hours(self, count: int, *names: str) -> None:
-        for number in range(count):
-            self.pack(*names, at=DUE_AT + number * HOUR)
-
-    @property
-    def past(self) -> History:
-        return self.executor_ports.history
-
-    def shown(self, name: str, limit: int = 100, **how: Any) -> list[tuple[int, RunStatus]]:
-        """The hours after noon and statuses of the job's runs, newest first, all pages together."""
-        job = self.by_name[name]
-
-        def read(cursor: str | None) -> Page[Run]:
-            return self.past.page(job.owner, job.job_id, limit, cursor, **how)
-
-        found = [run for page in pages(read) for run in page.whole]
-        return [(run.key.fire_at.hour - 12, run.status) for run in found]
+from tests.unit.executor.packed_kit import HOUR, S, World
 
 
 @pytest.fixture
@@ -287,160 +224,3 @@ class TestGenerations:
         assert list(page.unreadable.values()) == ["spoilt"]
         with pytest.raises(UnreadableRowError):
             world.past.get(replace(world.alone("a").key, fire_at=DUE_AT - HOUR))
-
-
-class TestSecondMessages:
-    """No row stops a second message of what has succeeded in a chunk."""
-
-    @pytest.fixture(params=["own", "old"])
-    def again(self, request: pytest.FixtureRequest, world: World) -> Callable[[], Message]:
-        def message() -> Message:
-            alone = world.alone("a")
-            if request.param == "old":
-                world.by_name["a"] = world.new_generation(world.by_name["a"], "0 * * * *")
-            world.clock.advance(61)
-            return alone
-
-        return message
-
-    def test_a_late_one_is_dropped(self, world: World, again: Callable[[], Message]) -> None:
-        world.pack()
-        assert world.handle(again()).handled is Handled.DROPPED
-        assert world.row("a") is None
-        assert world.called() == [("a", 1), ("b", 1)]
-
-    def test_so_it_is_where_it_would_be_skipped(self, world: World) -> None:
-        """A row that says so would hide the success."""
-        world.pack()
-        alone, job = world.alone("a"), world.by_name["a"]
-        assert world.executor_ports.jobs.replace(job.paused(world.clock.now()), job.revision)
-        world.clock.advance(61)
-        assert world.handle(alone).handled is Handled.DROPPED
-        assert world.row("a") is None
-
-    def test_one_in_time_is_not_skipped_after_the_chunk_of_another_generation(
-        self, world: World
-    ) -> None:
-        """The job was changed by a clock that is behind, and paused."""
-        job, jobs = world.by_name["a"], world.executor_ports.jobs
-        changed = renewed(world, job, DUE_AT - timedelta(seconds=1))
-        world.pack()
-        assert world.indexer.index_job(changed, job.revision)
-        world.by_name["a"] = changed
-        alone = world.alone("a")
-        assert jobs.replace(changed.paused(world.clock.now()), changed.revision)
-        assert world.handle(alone).handled is Handled.DROPPED
-        assert world.row("a") is None
-
-    @pytest.mark.parametrize("rule", CalendarRule)
-    def test_nor_is_one_moved_to_another_day(self, world: World, rule: CalendarRule) -> None:
-        """The change has added a calendar."""
-        world.close("closed", f"{DUE_AT:%Y-%m-%d}")
-        job = world.by_name["a"]
-        changed = renewed(world, job, DUE_AT - timedelta(seconds=1))
-        changed = job_with(changed, calendar=CalendarUse(name="closed", rule=rule))
-        world.pack()
-        assert world.indexer.index_job(changed, job.revision)
-        world.by_name["a"] = changed
-        assert world.handle(world.alone("a")).handled is Handled.DROPPED
-        assert world.row("a") is None
-
-    @pytest.mark.parametrize(
-        "change",
-        [
-            pytest.param(lambda job: job, id="none"),
-            pytest.param(lambda job: replace(job, segment=3), id="segment"),
-            pytest.param(lambda job: job_with(job, priority=Lane.HIGH), id="lane"),
-            pytest.param(lambda job: job_with(job, overlap=Overlap.SKIP), id="not plain"),
-        ],
-    )
-    def test_nor_run_again_after_a_change_of_the_paused_job(
-        self, world: World, change: Callable[[Job], Job]
-    ) -> None:
-        """What was paused, changed and resumed by a clock that is behind has its former place in no
-        row but the record."""
-        job, jobs = world.by_name["a"], world.executor_ports.jobs
-        begun = DUE_AT - timedelta(seconds=1.5)
-        world.pack()
-        paused = job.paused(begun)
-        assert jobs.replace(paused, job.revision)
-        changed = replace(change(paused), revision=paused.revision + 1)
-        assert jobs.replace(changed, paused.revision)
-        resumed = renewed(world, changed, begun + timedelta(seconds=0.3))
-        assert world.indexer.index_job(resumed, changed.revision)
-        world.by_name["a"] = resumed
-        alone = replace(world.alone("a"), lane=resumed.lane, segment=resumed.segment)
-        assert world.handle(alone).handled is Handled.DROPPED
-        assert world.called() == [("a", 1), ("b", 1)]
-
-    def test_what_it_stands_for_is_recorded_while_the_chunk_is_under_way(
-        self, world: World
-    ) -> None:
-        """Its own run has failed, by its row; who holds the chunk has died."""
-        world.crash_after_claim(world.order())
-        alone = world.alone("a")
-        terms = world.executor_ports.claim_terms(DUE_AT, DUE_AT + HOUR)
-        claim = decide_claim(None, alone, DUE_AT, terms)
-        assert isinstance(claim, Claim)
-        assert world.runs.claim(claim.run, None)
-        assert world.runs.finish(replace(claim.run, status=RunStatus.DEAD, finished_at=DUE_AT))
-        job = world.by_name["a"]
-        missed = Missed(DUE_AT - 2 * HOUR, CatchUp.LATEST, job.schedule)
-        again = replace(alone, missed=missed, in_time=True)
-        assert world.handle(again).handled is Handled.REPEATED
-        assert RunKind.MISSED in [run.key.kind for run in world.history(job)]
-
-    def test_one_waits_for_the_chunk_that_has_it(self, world: World) -> None:
-        world.chunks.put_plan(
-            Plan(0, minute_of(DUE_AT), "salt", DUE_AT + LIFETIME, {(0, Lane.NORMAL): 1})
-        )
-        order = world.order()
-        world.crash_after_claim(order)
-        world.clock.advance(61)
-        assert world.handle(world.alone("a")).handled is Handled.DEFERRED
-
-    def test_what_failed_in_its_chunk_goes_on(self, world: World) -> None:
-        """By its row, as ever."""
-        world.answer(a=Failure(BUSY.error))
-        world.pack()
-        world.clock.advance(61)
-        assert world.handle(world.alone("a")).handled is Handled.REPEATED
-
-    def test_a_late_one_that_is_in_no_chunk_runs(self, world: World) -> None:
-        world.pack("b")
-        world.clock.advance(61)
-        assert world.handle(world.alone("a")).handled is Handled.RAN
-
-    def test_one_in_time_costs_no_read(self, world: World) -> None:
-        names = ("get_plan", "get", "get_records")
-        kept = [world.failing(world.chunks, name) for name in names]
-        for each in kept:
-            each.__enter__()
-        assert world.handle(world.alone("a")).handled is Handled.RAN
-        for each in kept:
-            each.__exit__(None, None, None)
-
-    def test_a_chunk_that_cannot_be_read_is_not_run_again(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Its runs go alone after a day; then each waits for it, too, and is a dead letter after
-        another day, which says why."""
-        world.pack()
-        monkeypatch.setattr(world.chunks, "get", _unreadable)
-        world.handle_chunk(world.order())
-        world.clock.advance(86_400 + 600)
-        world.execute()
-        sent = [each.order for each in world.queue.kept()]
-        assert [type(each) for each in sent] == [Message, Message]
-        assert world.called() == [("a", 1), ("b", 1)]
-
-
-def renewed(world: World, job: Job, at: datetime) -> Job:
-    """The job in a generation that was made then, before what is due at `DUE_AT`."""
-    generation = Generation(world.entropy.new_id(at), at.replace(microsecond=0))
-    assert generation.from_at < DUE_AT
-    return job.in_new_generation(generation, at)
-
-
-def _unreadable(*args: object) -> None:
-    raise UnreadableRowError("spoilt")
