@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from carillon.domain.run import DEAD_LETTER, Run, RunStatus
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
 from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
+from carillon.reindexing.reindexing import Reindex
 from carillon.reindexing.spreading import Spread
 from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Draws
@@ -179,7 +180,7 @@ class Clients:
         task.on_end = partial(self._ended, sent, task)
 
     def _skew_us(self, request: Request) -> int:
-        if request.what != "spread":
+        if request.what not in {"spread", "reindex"}:
             return 0
         draws = Draws(self._scenario.seed, f"clock of {request.name}")
         return draws.choice((0, int(draws.between(-_SKEW_US, _SKEW_US))))
@@ -249,6 +250,8 @@ class Clients:
                 return partial(self._cancel_newest, owner)
             case "spread":
                 return partial(self._spread, int(body))
+            case "reindex":
+                return partial(self._reindex, timedelta(seconds=int(body)) if body else None)
         raise ValueError(request.what)
 
     def _step_about(self, request: Request, run_id: str) -> Callable[[], Run]:
@@ -282,6 +285,17 @@ class Clients:
         longest_seconds = deployment.options.longest_delay_seconds
         ports, clock = deployment.stores.ports, deployment.clock
         work = Spread(ports, clock, deployment.entropy, longest_seconds, segments)
+        work.run()
+        if work.done.left:
+            raise StoreUnavailableError(work.done.left[0])
+
+    def _reindex(self, back: timedelta | None) -> None:
+        """Put all jobs on the wheel anew, as the operator's command does."""
+        deployment = self._deployment
+        longest_seconds = deployment.options.longest_delay_seconds
+        ports, clock = deployment.stores.ports, deployment.clock
+        since = None if back is None else clock.now() - back
+        work = Reindex(ports, clock, deployment.entropy, longest_seconds, since)
         work.run()
         if work.done.left:
             raise StoreUnavailableError(work.done.left[0])

@@ -22,6 +22,7 @@ from tests.simulation.worlds.scenario_parts import (
 from tests.simulation.worlds.scenario_requests import (
     calendar_body,
     hand_overs_of,
+    reindexings_of,
     requests_of,
     spreads_of,
 )
@@ -150,6 +151,7 @@ def scenario_of(seed: int, wanted: Chunks | None = None) -> Scenario:
     jobs = jobs_of(seed, start, minutes, is_for_chunks=chunks.is_for_chunks)
     requests = requests_of(seed, start, minutes, jobs)
     spreads = spreads_of(seed, start, minutes, jobs, options.segments)
+    reindexings = reindexings_of(seed, start, minutes, jobs)
     hand_overs = hand_overs_of(seed, start, minutes, jobs)
     return Scenario(
         seed=seed,
@@ -157,7 +159,7 @@ def scenario_of(seed: int, wanted: Chunks | None = None) -> Scenario:
         start=start,
         minutes=minutes,
         jobs=jobs,
-        requests=(*requests, *spreads, *hand_overs),
+        requests=(*requests, *spreads, *reindexings, *hand_overs),
         options=options,
         faults=faults,
         most_latency_us=_latency_us(seed, profile),

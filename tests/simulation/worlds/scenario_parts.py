@@ -72,8 +72,8 @@ class Request:
     """A request of its owner about a job, `after_us` microseconds after the start.
 
     `what` is create, put, apply, change, pause, resume, delete, run, cancel, stop, redrive,
-    discard, redrive_all, discard_all, backfill, cancel_all, calendar, hand_over, or spread, an
-    operator's;
+    discard, redrive_all, discard_all, backfill, cancel_all, calendar, hand_over, or spread or
+    reindex, an operator's;
     `body` is JSON text where it takes one. Under the same `key` it is the same request. One that
     got no answer is sent again, up to `repeats` times. Cancel, stop, redrive and discard wait from
     then on for a run that they can be about: stop for one whose call lasts.

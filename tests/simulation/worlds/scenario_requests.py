@@ -75,6 +75,19 @@ def spreads_of(
         yield Request(f"spread {n}", "spread", jobs[0].name, at_us, body=str(over), repeats=3)
 
 
+def reindexings_of(
+    seed: int, start: datetime, minutes: int, jobs: Sequence[JobPlan]
+) -> Iterator[Request]:
+    """An operator puts all jobs on the wheel anew though nothing is amiss, by their history or as
+    if no tick had come for some time; often where an owner asks for something."""
+    draws = Draws(seed, "reindexings")
+    for n in range(draws.choice((0, 0, 0, 1, 1, 2))):
+        hot_us = _hot_us(Draws(seed, "hot", draws.below(3)), start, minutes)
+        at_us = draws.choice((hot_us, draws.below(minutes * 60 * _SECOND_US)))
+        since_seconds = draws.choice(("", str(draws.below(120)), str(draws.below(1200))))
+        yield Request(f"reindex {n}", "reindex", jobs[0].name, at_us, body=since_seconds, repeats=3)
+
+
 def hand_overs_of(
     seed: int, start: datetime, minutes: int, jobs: Sequence[JobPlan]
 ) -> Iterator[Request]:
