@@ -13,6 +13,8 @@ from carillon.clock import Clock
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run, RunKind
 from carillon.domain.wheel.entry import (
+    ZONE_CHANGE,
+    Slot,
     minute_end,
     minute_of,
     minute_start,
@@ -21,6 +23,8 @@ from carillon.domain.wheel.entry import (
 )
 from carillon.domain.wheel.segment import Control
 from carillon.errors import UnreadableRowError
+from carillon.schedules import SlotKind
+from carillon.schedules.placement.slots import is_zone_dependent
 from carillon.services.history import History
 from carillon.settings import Settings
 from carillon.stores.cursors import pages
@@ -235,7 +239,11 @@ class Audit:
         if following is None:
             return None
         key = standing_key(job.job_id, indexed.generation_id)
-        slots = slots_of_minute(minute_of(following + indexed.spread))
+        slots = [*slots_of_minute(minute_of(following + indexed.spread))]
+        # The link that only looks whether the zone has changed comes before, until it is visited.
+        look = minute_of(following + indexed.spread - ZONE_CHANGE)
+        if is_zone_dependent(job.schedule) and look > minute_of(announced):
+            slots.append(Slot(SlotKind.DATED, look))
         is_held = any(self._stores.wheel.holds(job.segment, slot, key) for slot in slots)
         return None if is_held else following
 

@@ -187,3 +187,18 @@ def test_whatever_struck_a_world_its_tables_are_found_right(
     with chunk_sizes(is_small=chunk_plan(seed).is_for_chunks):
         assert list(audit.findings()) == []
     assert audit.seen.jobs
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("minutes", [0, 3])
+@pytest.mark.parametrize("schedule", ["0 9 10 3,6,9,12 *", "at 2026-12-10T09:00:00"])
+def test_the_link_that_only_looks_at_the_zone_is_no_loss(
+    schedule: str, minutes: int, zone: str
+) -> None:
+    """It comes 26 hours before the occurrence."""
+    world = World(START, segments=1)
+    world.create("quarterly", schedule, timezone=zone)
+    if minutes:
+        world.run_until(START + timedelta(minutes=minutes))
+    world.clock.set(START + timedelta(hours=1))
+    assert [each for each in audit_of(world).findings() if "segment" not in each.text] == []
