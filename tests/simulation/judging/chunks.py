@@ -39,7 +39,7 @@ class SeenChunks:
         for order in orders:
             if isinstance(order, ChunkMessage):
                 for member in order.members:
-                    ref = ref_of(member.job_id, member.generation_id)
+                    ref = ref_of(member.job_id, member.generation_id, member.spread_seconds)
                     self._members[order.key][ref] = order.alone(member)
 
     def claimed(self, process: str, chunk: Chunk | None, at: datetime) -> Iterator[str]:

@@ -30,7 +30,7 @@ SETTLED = job(
     spread_seconds=60,
     priority=Lane.HIGH,
 )
-LOOK = Look("job", OLD, 3, minute_of(NOON) + 1, (0, Lane.HIGH))
+LOOK = Look("job", OLD, 3, minute_of(NOON) + 1, (0, Lane.HIGH), 60)
 """At an occurrence at noon of that generation."""
 
 
@@ -87,7 +87,7 @@ class TestPlaces:
 
     def test_those_of_all_that_are_remembered(self) -> None:
         changed = in_generation(SETTLED, NOON - 2 * HOUR, priority=Lane.LOW)
-        own = Look("job", changed.generation.generation_id, 3, LOOK.minute, (0, Lane.LOW))
+        own = Look("job", changed.generation.generation_id, 3, LOOK.minute, (0, Lane.LOW), 60)
         assert list(places_of(changed, NOON)) == [own, LOOK]
 
     def test_none_of_those_that_were_not_settled_or_went_alone(self) -> None:

@@ -267,7 +267,7 @@ class TestMessages:
 
 
 TERMS = ClaimTerms("claim-2", DUE_AT + 61 * SECOND, DUE_AT + 720 * HOUR)
-REFS = tuple(ref_of(each.job_id, each.generation_id) for each in MEMBERS)
+REFS = tuple(ref_of(m.job_id, m.generation_id, m.spread_seconds) for m in MEMBERS)
 CLAIMED = Chunk(KEY, "claim-1", DUE_AT, DUE_AT + 30 * SECOND, TERMS.expires_at, REFS)
 LAPSED_AT = CLAIMED.lease_until
 ENDED = finished(CLAIMED, dict.fromkeys(REFS, Ended(Outcome.ALONE)))

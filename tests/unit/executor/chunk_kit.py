@@ -89,7 +89,9 @@ class World(kit.World):
         """The outcomes of the final chunk."""
         ends = self.chunk().ends
         assert ends is not None
-        refs = {name: ref_of(m.job_id, m.generation_id) for name, m in self._members()}
+        refs = {
+            name: ref_of(m.job_id, m.generation_id, m.spread_seconds) for name, m in self._members()
+        }
         return {name: ends[ref].outcome for name, ref in refs.items() if ref in ends}
 
     def _members(self) -> list[tuple[str, Member]]:

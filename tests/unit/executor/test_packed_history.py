@@ -12,6 +12,7 @@ from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import InvalidFieldError, UnreadableRowError
 from carillon.executor.targets import Success
+from carillon.services.missed_search import MissedSearch
 from carillon.stores.chunks import Minute, Read
 from carillon.stores.cursors import encode_cursor, runs_of
 from tests.support.world import LIFETIME
@@ -140,6 +141,42 @@ class TestPages:
 
 class TestGenerations:
     """What a job was is known after it has become another."""
+
+    def test_a_window_that_is_given_in_a_pause_makes_no_run(self, world: World) -> None:
+        """What ran at 14:00 without it is not the occurrence of 13:50, which would run then."""
+        world.pack()
+        jobs, job = world.executor_ports.jobs, world.by_name["a"]
+        paused = job.paused(world.clock.now())
+        assert jobs.replace(paused, job.revision)
+        schedule = world.new_job("other", "50 * * * *").schedule
+        changed = replace(
+            paused, schedule=schedule, spread_seconds=600, revision=paused.revision + 1
+        )
+        assert jobs.replace(changed, paused.revision)
+        world.clock.advance(1800)
+        ghost = replace(world.alone("a").key, fire_at=DUE_AT - timedelta(minutes=10))
+        assert world.past.get(ghost) is None
+        resumed, search = world.new_generation(changed), MissedSearch(world.past)
+        begin, now = DUE_AT - 2 * HOUR, world.clock.now()
+        found = search.newest(resumed, resumed.schedule, begin, DUE_AT, now, 10).items
+        assert [f"{each.fire_at:%H:%M}" for each in found] == ["13:50", "12:50"]
+
+    def test_what_is_changed_in_a_pause_is_nothing_that_has_run(self, world: World) -> None:
+        """By the former window the occurrence of 12:00 ran a minute later, when the next schedule,
+        without a window, has one."""
+        jobs, job = world.executor_ports.jobs, world.by_name["a"]
+        spread = replace(job, spread_seconds=60, revision=job.revision + 1)
+        assert world.jobs.replace(spread, job.revision)
+        world.by_name["a"] = spread
+        world.pack("a", at=DUE_AT + timedelta(minutes=1))
+        paused = spread.paused(world.clock.now() + timedelta(minutes=1))
+        assert jobs.replace(paused, spread.revision)
+        schedule = world.new_job("other", "1 * * * *").schedule
+        changed = replace(paused, schedule=schedule, spread_seconds=0, revision=paused.revision + 1)
+        assert jobs.replace(changed, paused.revision)
+        world.clock.advance(600)
+        shown = world.past.page(job.owner, job.job_id, 10).items
+        assert [run.key.fire_at for run in shown] == [DUE_AT]
 
     @pytest.mark.parametrize("times", [1, 7])
     def test_a_change_of_schedule_hides_nothing(self, world: World, times: int) -> None:

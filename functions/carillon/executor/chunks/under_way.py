@@ -40,7 +40,8 @@ class UnderWay:
     def settle(self, member: Member, end: Ended) -> None:
         """Note the end of an occurrence; its first one counts."""
         with self._lock:
-            self._ends.setdefault(ref_of(member.job_id, member.generation_id), end)
+            ref = ref_of(member.job_id, member.generation_id, member.spread_seconds)
+            self._ends.setdefault(ref, end)
             is_last = len(self._ends) == len(self.chunk.refs)
             if not is_last or self._is_finishing:
                 return

@@ -66,7 +66,7 @@ class Chunk:
 
     def end_of(self, member: Member) -> Ended | None:
         """The end of an occurrence; None while the chunk is claimed, or if it is not listed."""
-        ref = ref_of(member.job_id, member.generation_id)
+        ref = _ref_of(member)
         return None if self.ends is None else self.ends.get(ref)
 
 
@@ -86,14 +86,17 @@ class Disband:
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """The chunk has ended: see that each of its occurrences has its row or its message."""
+    """The chunk has ended, or has none of the message's occurrences: see that each of those has its
+    row or its own message."""
 
     chunk: Chunk
 
 
-def ref_of(job_id: str, generation_id: str) -> bytes:
-    """The reference to an occurrence in its chunk."""
-    return hashlib.sha256(f"{job_id}#{generation_id}".encode()).digest()[:_REF_BYTES]
+def ref_of(job_id: str, generation_id: str, spread_seconds: int = 0) -> bytes:
+    """The reference to an occurrence in its chunk. A job that is paused may get another offset in
+    its window, and keeps its generation: one instant is of two nominal times then."""
+    name = f"{job_id}#{generation_id}#{spread_seconds}"
+    return hashlib.sha256(name.encode()).digest()[:_REF_BYTES]
 
 
 def decide_chunk(
@@ -104,7 +107,9 @@ def decide_chunk(
     A process that is past its own end claims and disbands nothing: its lease would have lapsed
     already.
     """
-    if seen is not None and seen.is_final:
+    refs = _refs_of(message)
+    # A message that has none of the claimed ones is another part of what had too many for one.
+    if seen is not None and (seen.is_final or set(seen.refs).isdisjoint(refs)):
         return Follow(seen)
     if seen is not None and now < seen.lease_until:
         return Leave("another executor holds the lease")
@@ -112,7 +117,6 @@ def decide_chunk(
         return Defer(now, "this process is past its end")
     if seen is not None:
         return Disband(finished(seen, dict.fromkeys(seen.refs, Ended(Outcome.DIED))))
-    refs = _refs_of(message)
     chunk = Chunk(message.key, terms.claim_id, now, terms.lease_until, terms.expires_at, refs)
     return ClaimChunk(chunk)
 
@@ -129,7 +133,11 @@ def never_begun(message: ChunkMessage, now: datetime, terms: ClaimTerms) -> Chun
 
 
 def _refs_of(message: ChunkMessage) -> tuple[bytes, ...]:
-    return tuple(dict.fromkeys(ref_of(m.job_id, m.generation_id) for m in message.members))
+    return tuple(dict.fromkeys(map(_ref_of, message.members)))
+
+
+def _ref_of(member: Member) -> bytes:
+    return ref_of(member.job_id, member.generation_id, member.spread_seconds)
 
 
 def run_under(chunk: Chunk, message: Message) -> Run:

@@ -26,11 +26,12 @@ class Look:
     segment: int
     minute: int
     group: Group
+    spread_seconds: int = 0
 
     @property
     def ref(self) -> bytes:
         """The reference to the occurrence in its chunk."""
-        return ref_of(self.job_id, self.generation_id)
+        return ref_of(self.job_id, self.generation_id, self.spread_seconds)
 
     def key_by(self, plan: Plan | None) -> ChunkKey | None:
         """The chunk by the minute's plan; None where the occurrence goes in none."""
@@ -74,4 +75,5 @@ def look_at(job_id: str, generation_id: str, place: Place, fire_at: datetime) ->
     """Where the occurrence would be under this generation."""
     due_at = fire_at + timedelta(seconds=place.spread_seconds)
     group = due_at.second, place.lane
-    return Look(job_id, generation_id, place.segment, minute_of(due_at), group)
+    minute, spread_seconds = minute_of(due_at), place.spread_seconds
+    return Look(job_id, generation_id, place.segment, minute, group, spread_seconds)
