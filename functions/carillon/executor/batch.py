@@ -19,7 +19,7 @@ from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message, came_back
 from carillon.domain.run import Run, RunStatus
 from carillon.domain.spec.owners import SYSTEM
-from carillon.errors import RunAloneError
+from carillon.errors import CarillonError, RunAloneError
 from carillon.executor.ports import ExecutorPorts
 from carillon.telemetry import Action, Metric, Telemetry
 
@@ -159,6 +159,15 @@ class Report:
         """The reports of single runs that it stands for."""
         instead = () if self.instead is None else (self.instead,)
         return (*self.members, *instead) if self.members else (self, *instead)
+
+
+class PartlyHandledError(CarillonError):
+    """Something of a message has failed, for the reason that is its cause: the message stays with
+    the queue, and `report` tells of the rest."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__("a part of the message has failed")
+        self.report = report
 
 
 def send_back(ports: ExecutorPorts, message: Message) -> Report:

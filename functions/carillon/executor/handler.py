@@ -15,7 +15,14 @@ from carillon.clock import SideBySideThreads, SystemClock, SystemEntropy
 from carillon.domain.chunks.placing import MOST_IN_ONE
 from carillon.domain.message import Message
 from carillon.errors import HeldError, MalformedMessageError, StoreUnavailableError
-from carillon.executor.batch import BATCH_SIZE, BatchRunner, Received, Report, tell
+from carillon.executor.batch import (
+    BATCH_SIZE,
+    BatchRunner,
+    PartlyHandledError,
+    Received,
+    Report,
+    tell,
+)
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.executor.runs.lifecycle_events import BufferedEvents
@@ -126,6 +133,9 @@ def _answer(
     def handle_one(record: Received, alone: bool) -> None:
         try:
             reports.append(handle(record, alone))
+        except PartlyHandledError as error:
+            reports.append(error.report)
+            raise
         except MalformedMessageError as error:
             # Nobody can ever read it: this line is all that is left of it.
             told = {"body": ascii(record.body[:1000]), "reason": str(error)}
@@ -150,7 +160,8 @@ def _records(event: dict[str, Any]) -> list[Received]:
 def _on_error(record: Received, error: Exception) -> None:
     if isinstance(error, HeldError):
         return  # a duplicate, which comes again when the run has ended
-    telemetry.failure(Action.MESSAGE_FAILED, error, message_id=record.message_id)
+    cause = error.__cause__ if isinstance(error, PartlyHandledError) else error
+    telemetry.failure(Action.MESSAGE_FAILED, cause or error, message_id=record.message_id)
 
 
 def _ends_at(context: LambdaContext) -> datetime:

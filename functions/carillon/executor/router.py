@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -16,7 +17,7 @@ from carillon.errors import (
     StoreUnavailableError,
     UnreadableRowError,
 )
-from carillon.executor.batch import Handled, Record, Report
+from carillon.executor.batch import Handled, PartlyHandledError, Record, Report
 from carillon.executor.chunks.protocol import ChunkProtocol
 from carillon.executor.notifying.window_end import WindowEnd
 from carillon.executor.operations.steps import OperationWorker
@@ -108,9 +109,16 @@ class Router:
         try:
             return handle()
         except StoreUnavailableError as error:
-            first = message.alone(message.members[0])
-            self._on_store_failure(first, error)
-            return self._chunks.wait(message, error)
+            return self._waits(message, error)
+        except PartlyHandledError as error:
+            if not isinstance(error.__cause__, StoreUnavailableError):
+                raise
+            waits = self._waits(message, error.__cause__)
+            return replace(error.report, members=(*error.report.members, waits))
+
+    def _waits(self, message: ChunkMessage, error: StoreUnavailableError) -> Report:
+        self._on_store_failure(message.alone(message.members[0]), error)
+        return self._chunks.wait(message, error)
 
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Handle a message of a lane, without regard to waits for the store."""

@@ -13,7 +13,7 @@ from carillon.domain.job import Lane
 from carillon.domain.quotas import limits_in
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import CarillonError
-from carillon.executor.batch import BATCH_SIZE, Report, in_waves
+from carillon.executor.batch import BATCH_SIZE, PartlyHandledError, Report, in_waves
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.router import Router
 from carillon.services.activity import Activity, ActivityWriter
@@ -234,10 +234,10 @@ class Deployment:
     def _run(self, name: str, run: Callable[[], Any]) -> Any:
         try:
             return run()
-        except CarillonError:
-            raise
         except Exception as error:
-            self.crashes.append((name, error))
+            cause = error.__cause__ if isinstance(error, PartlyHandledError) else error
+            if not isinstance(cause, CarillonError):
+                self.crashes.append((name, error))
             raise
 
     def are_ticks_down(self) -> bool:

@@ -27,7 +27,7 @@ from carillon.domain.message import Message
 from carillon.domain.quotas import Quota
 from carillon.domain.run import Run, RunKey
 from carillon.errors import HeldError, StoreUnavailableError, UnreadableRowError
-from carillon.executor.batch import Handled, Report, defer_early
+from carillon.executor.batch import Handled, PartlyHandledError, Report, defer_early
 from carillon.executor.chunks.member_run import (
     BETWEEN_TRIES_SECONDS,
     TRIES,
@@ -59,8 +59,9 @@ class ChunkProtocol:
         to go in it; 3. call all others side by side; 4. finish the chunk, once each has ended or
         has a row of its own; 5. put the rows of the successes, unless history is packed. A step
         whose write is refused starts again with the chunk as it is now. Raises
-        StoreUnavailableError, QueueUnavailableError, and HeldError while another executor holds the
-        chunk: all leave it with the queue.
+        StoreUnavailableError, QueueUnavailableError, PartlyHandledError by what stops one of its
+        occurrences, and HeldError while another executor holds the chunk: all leave it with the
+        queue.
         """
         deferred = defer_early(self._ports, message)
         if deferred is not None:
@@ -136,15 +137,13 @@ class ChunkProtocol:
             for member, context in contexts.items()
         ]
         reports += [each for each in self._ports.side_by_side(runs) if each is not None]
-        for error in under_way.errors:
-            raise error
-        if under_way.successes is None:
-            return None
         ran = {context.message.key: context for context in contexts.values()}
-        for success in under_way.successes:
+        for success in under_way.successes or ():
             context = ran[success.key]
             reports.append(Report(Handled.RAN, context.message, success, job=context.job))
-        return _report(message, reports)
+        for error in under_way.errors:
+            raise PartlyHandledError(_report(message, reports)) from error
+        return None if under_way.successes is None else _report(message, reports)
 
     def _contexts(self, message: ChunkMessage, ends_at: datetime) -> dict[Member, RunContext]:
         """The occurrences that may run in the chunk, by their jobs as they are after its claim."""
@@ -152,7 +151,6 @@ class ChunkProtocol:
         found: dict[Member, RunContext] = {}
         for member in message.members:
             single, job = message.alone(member), jobs.get(member.job_id)
-            job = None if job is None else self._runs.slow_lane.by_host(job)
             if job is not None and self._goes_in(job, single, ends_at):
                 calendars = CalendarReader(self._ports.calendars)
                 found[member] = RunContext(single, job, calendars, ends_at)
@@ -174,6 +172,7 @@ class ChunkProtocol:
             and not ports.quotas.of(job.owner)[Quota.STARTS]
             and not job.successors
             and job.is_plain
+            and not self._runs.slow_lane.hangs(job)
         )
 
     def _follow(self, chunk: Chunk, message: ChunkMessage) -> Report:
@@ -219,7 +218,10 @@ class ChunkProtocol:
     def _counts(self, died: Run) -> bool:
         if self._ports.runs.claim(died, None):
             return True
-        seen = self._ports.runs.get(died.key)
+        try:
+            seen = self._ports.runs.get(died.key)
+        except UnreadableRowError:
+            return True  # its own message waits for the row; the others go on
         decision = decide_death(seen, died, self._ports.clock.now())
         if isinstance(decision, Claim):
             return self._ports.runs.claim(decision.run, decision.over)

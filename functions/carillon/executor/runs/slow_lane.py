@@ -102,6 +102,10 @@ class SlowLane:
                 return replace(job, slow=self._move(job, mark, mark.since))
         return job
 
+    def hangs(self, job: Job) -> bool:
+        """True if the job's host is known to hang, so that its next run alone is to mark it."""
+        return job.lane is not Lane.SLOW and bool(self._hosts.mark(job, self._ports.clock.now()))
+
     def judge(self, run: Run, job: Job) -> None:
         """Count the attempt of `run` that has just ended, and move its job where it belongs now.
 
