@@ -288,3 +288,25 @@ def test_a_dated_chain_of_a_zone_looks_ahead_of_its_occurrence() -> None:
     utc = world.new_job("utc", "0 9 10 12 *")
     (entry,) = entries_of(utc)
     assert entry.slot.number == minute_of(datetime(2026, 12, 10, 9, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_standing_entry_that_becomes_a_link_stops_no_segment(
+    chunked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the new rules fewer visits to a chain are needed than to slots of days."""
+    start = datetime(2026, 12, 8, 22, 0, 30, tzinfo=UTC)
+    due = datetime(2026, 12, 10, 3, tzinfo=UTC)
+    world = World(start, segments=1)
+    world.tick_ports = replace(world.tick_ports, chunked=chunked, tzdata="old")
+    quarterly = world.create("quarterly", "0 9 10 3,6,9,12 *", timezone=ALMATY)
+    assert slots(quarterly.schedule).kind is SlotKind.DAILY
+    others = [world.create(f"hourly-{number}", "0 * * * *") for number in range(5)]
+    pass_by(world, start + timedelta(minutes=5))
+    upgrade_functions(world, monkeypatch, "forward")
+    assert slots(anew(quarterly.schedule)).kind is SlotKind.DATED
+    world.leap_to(due - timedelta(hours=23, minutes=2, seconds=30))
+    pass_by(world, due - timedelta(hours=22, minutes=58))
+    world.leap_to(due - timedelta(minutes=2, seconds=30))
+    pass_by(world, due + timedelta(minutes=5))
+    assert all(due in world.fired(job) for job in (quarterly, *others))

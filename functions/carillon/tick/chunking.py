@@ -34,7 +34,7 @@ def may_be_chunked(entry: Entry, message: Message, control: Control) -> bool:
     minute = minute_of(message.due_at)
     if not entry.chunked_from or minute < entry.chunked_from or message.missed is not None:
         return False
-    if zone_has_changed(entry):
+    if entry.slot.kind is SlotKind.DATED or zone_has_changed(entry):
         return False
     late_in = next((each for each in control.backlog if minute <= each.until), None)
     return late_in is None or minute <= late_in.announced
@@ -50,6 +50,9 @@ class Gathered:
 
     def __len__(self) -> int:
         return len(self._messages)
+
+    def clear(self) -> None:
+        self._messages.clear()
 
     def add(self, entry: Entry, message: Message) -> None:
         self._messages.append((message, entry.slot.kind))
@@ -90,8 +93,9 @@ class Gathered:
                 yield message
                 continue
             # A generation may have entries of two kinds of slots, after a change of its zone.
-            ref = ref_of(message.key.job_id, message.generation_id)
-            members.setdefault(key, {}).setdefault(ref, _member_of(message, kind))
+            member = _member_of(message, kind)
+            ref = ref_of(member.job_id, member.generation_id, member.spread_seconds)
+            members.setdefault(key, {}).setdefault(ref, member)
         for key, by_ref in members.items():
             listed = tuple(by_ref.values())
             for start in range(0, len(listed), MOST_MEMBERS):

@@ -76,8 +76,7 @@ class Visit:
         *,
         backlog: bool,
     ) -> None:
-        """With an `alignment`, all messages of an ordinary minute are sent just before a whole
-        second."""
+        """`alignment`: all messages of an ordinary minute are sent just before a whole second."""
         control = lease.stored
         self._ports = ports
         self._calendars = calendars
@@ -188,10 +187,14 @@ class Visit:
         for slot in slots:
             self._slot(slot, after_key, minute)
             after_key = None
+        self._place_gathered()
+
+    def _place_gathered(self) -> None:
         ports, gathered, is_late = self._ports, self._gathered, bool(self._backlog)
         terms = self._lease.stored.lease_owner, ports.run_lifetime
         for order in gathered.planned(ports.chunks, *terms, is_on=ports.chunked, is_late=is_late):
-            self._add(order)
+            self._send(order)
+        gathered.clear()
 
     def _slot(self, slot: Slot, after_key: str | None, minute: int) -> None:
         segment = self._control.segment
@@ -252,20 +255,14 @@ class Visit:
             self._set_aside(entry, error)
             return None
 
-    def _send(self, message: Message) -> None:
-        """Send a message; one of a backlog first waits for its reserved start, so that the catch-up
-        stays throttled.
-
-        Occurrences of a link read there that are due in a live minute do not wait.
-        """
+    def _send(self, order: Order) -> None:
+        """Send a message; one for a run of a backlog first waits for its reserved start, so that
+        the catch-up stays throttled; but no occurrence of a link that is due in a live minute."""
         share = self._ports.catch_up_share
-        if share is not None and self._is_late(message):
-            now, owner = self._ports.clock.now(), message.key.owner
+        if share is not None and isinstance(order, Message) and self._is_late(order):
+            now, owner = self._ports.clock.now(), order.key.owner
             self._control, place = placed(self._control, owner, now, share)
-            message = message if place <= now else replace(message, wait_until=ceil_second(place))
-        self._add(message)
-
-    def _add(self, order: Order) -> None:
+            order = order if place <= now else replace(order, wait_until=ceil_second(place))
         self._outbox.add(order)
         if self._outbox.is_full:
             self._flush()
@@ -363,9 +360,11 @@ class Visit:
     def _keep_lease(self, cursor: Cursor | None) -> None:
         """Renew the lease when it is due, and stop when time is over; the minute has got to
         `cursor`."""
+        is_out_of_time = self._ports.clock.now() >= self._deadline
+        if is_out_of_time and self._gathered:  # or no visit would ever get past this minute
+            self._place_gathered()
         if not self._gathered:  # or what is gathered would not be gathered again
             self._outbox.mark((self._control, cursor))
-        is_out_of_time = self._ports.clock.now() >= self._deadline
         if is_out_of_time or self._lease.renewal_due():
             self._flush()
             if is_out_of_time:

@@ -222,11 +222,12 @@ def _drifts(original: Code) -> Code:
     def entry(self: Visit, met: Entry, minute: int) -> None:
         late = timedelta(seconds=self._ports.clock.now().second)
 
-        def send(message: Any) -> None:
-            key = replace(message.key, fire_at=message.key.fire_at + late)
-            Visit._send(self, replace(message, key=key, due_at=message.due_at + late))
+        def send(order: Any) -> None:
+            key = replace(order.key, fire_at=order.key.fire_at + late)
+            Visit._send(self, replace(order, key=key, due_at=order.due_at + late))
 
-        self._send = send if met.slot.kind is not SlotKind.DATED else self._send  # type: ignore[method-assign]
+        if met.slot.kind is not SlotKind.DATED:
+            self._send = send  # type: ignore[method-assign]
         try:
             original(self, met, minute)
         finally:

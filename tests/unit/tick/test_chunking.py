@@ -16,7 +16,7 @@ from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import RunKind
 from carillon.domain.wheel.entry import Slot, minute_of
-from carillon.domain.wheel.segment import Control, shared_out
+from carillon.domain.wheel.segment import Backlog, Control, shared_out
 from carillon.errors import StoreUnavailableError
 from carillon.tick.counting import SegmentOutcome
 from tests.support.world import World
@@ -233,10 +233,34 @@ def control_of(world: World) -> Control:
 
 
 class TestProgress:
+    @pytest.mark.parametrize("is_on", [True, False])
+    def test_a_minute_that_takes_longer_to_read_than_a_tick_has_is_sent_by_several(
+        self, world: World, monkeypatch: pytest.MonkeyPatch, is_on: bool
+    ) -> None:
+        """What was gathered when time was over is sent, or each would begin where the first did."""
+        chunked(world, on=is_on)
+        jobs = made(world, 60)
+        world.leap_to(DUE_AT - timedelta(minutes=1))
+        taken(world)
+        query, slow_from = world.wheel.query, Slot.from_key("h0")
+
+        def slow_query(segment: int, slot: Slot, after_key: str | None = None) -> object:
+            world.clock.advance(9 if slot == slow_from else 0)
+            return query(segment, slot, after_key)
+
+        monkeypatch.setattr(world.wheel, "query", slow_query)
+        sent = []
+        for number in range(4):
+            world.clock.set(DUE_AT + timedelta(minutes=2 * number - 1))
+            world.tick()
+            sent += taken(world)
+        alone = {each.key.job_id for each in alone_in(sent)}
+        assert alone | {*ids_in(sent)} == {*ids_of(jobs)}
+
     def test_no_progress_is_recorded_beyond_what_is_gathered(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A herd takes longer than the tick to be read; what is gathered is not sent by then."""
+        """A herd takes longer than the tick to be read; what is gathered is sent by then."""
         jobs = made(world, 60)
         alone = made(world, 20, "alone", grace=600)
         world.leap_to(DUE_AT - timedelta(minutes=1))
@@ -252,8 +276,8 @@ class TestProgress:
         (report,) = world.tick()
         assert report.outcome is SegmentOutcome.OUT_OF_TIME
         sent = taken(world)
-        assert chunks_in(sent) == []
-        assert 0 < len(sent) < len(alone)
+        assert 0 < len(alone_in(sent)) < len(alone)
+        assert 0 < len(ids_in(sent)) < len(jobs)
         monkeypatch.setattr(world.wheel, "query", query)
         world.clock.set(DUE_AT)
         world.tick()
@@ -278,6 +302,23 @@ class TestBacklog:
     @pytest.fixture
     def every_minute(self, world: World) -> list[Job]:
         return made(world, 4, schedule="* * * * *", catch_up=CatchUp.ALL)
+
+    @pytest.mark.parametrize("is_on", [True, False])
+    def test_what_was_announced_and_has_no_plan_is_throttled(
+        self, world: World, every_minute: list[Job], is_on: bool
+    ) -> None:
+        """As where a control item without its watermark was mended."""
+        chunked(world, on=is_on)
+        world.tick_ports = replace(world.tick_ports, catch_up_share=60)
+        world.leap_to(DUE_AT)
+        taken(world)
+        seen, now = control_of(world), minute_of(DUE_AT)
+        gap = Backlog(announced=now - 1, done=now - 11, until=now - 1, taken_up_at=DUE_AT)
+        assert world.wheel.put_control(replace(seen, backlog=(gap,)), over=seen)
+        world.tick()
+        late = [each for each in alone_in(taken(world)) if each.due_at < DUE_AT]
+        assert len(late) == 40
+        assert sum(1 for each in late if each.wait_until is None) <= 1
 
     def test_of_an_outage_only_what_was_announced_goes_in_chunks(
         self, world: World, every_minute: list[Job]

@@ -48,7 +48,7 @@ def migrated(entry: Entry, horizon: int) -> tuple[Entry, list[Entry], NextEntry 
     indexed = slots(entry.schedule, entry.spread_seconds, moves)
     places = [Slot(indexed.kind, number) for number in sorted(indexed.numbers)]
     others = [replace(own, slot=place) for place in places if place != own.slot]
-    return own, others, None if own.zone_digest else own.beyond(horizon)
+    return own, others, None if own.zone_digest else replace(own, chunked_from=0).beyond(horizon)
 
 
 def owed_messages(
