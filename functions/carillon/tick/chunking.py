@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 
-from carillon.domain.chunks.chunk import ref_of
+from carillon.domain.chunks.chunk import ref_of_member
 from carillon.domain.chunks.message import ChunkKey, ChunkMessage, Member, Order
 from carillon.domain.chunks.placing import Group, Plan, chunks_of
 from carillon.domain.message import Message
@@ -94,8 +94,7 @@ class Gathered:
                 continue
             # A generation may have entries of two kinds of slots, after a change of its zone.
             member = _member_of(message, kind)
-            ref = ref_of(member.job_id, member.generation_id, member.spread_seconds)
-            members.setdefault(key, {}).setdefault(ref, member)
+            members.setdefault(key, {}).setdefault(ref_of_member(member), member)
         for key, by_ref in members.items():
             listed = tuple(by_ref.values())
             for start in range(0, len(listed), MOST_MEMBERS):

@@ -284,10 +284,7 @@ class Clients:
         deployment = self._deployment
         longest_seconds = deployment.options.longest_delay_seconds
         ports, clock = deployment.stores.ports, deployment.clock
-        work = Spread(ports, clock, deployment.entropy, longest_seconds, segments)
-        work.run()
-        if work.done.left:
-            raise StoreUnavailableError(work.done.left[0])
+        _do_all(Spread(ports, clock, deployment.entropy, longest_seconds, segments))
 
     def _reindex(self, back: timedelta | None) -> None:
         """Put all jobs on the wheel anew, as the operator's command does."""
@@ -295,10 +292,7 @@ class Clients:
         longest_seconds = deployment.options.longest_delay_seconds
         ports, clock = deployment.stores.ports, deployment.clock
         since = None if back is None else clock.now() - back
-        work = Reindex(ports, clock, deployment.entropy, longest_seconds, since)
-        work.run()
-        if work.done.left:
-            raise StoreUnavailableError(work.done.left[0])
+        _do_all(Reindex(ports, clock, deployment.entropy, longest_seconds, since))
 
     def _resume_unless_timed(self, owner: str, job_id: str) -> object:
         job = self._api.jobs.get(owner, job_id)
@@ -334,3 +328,10 @@ def _answered(step: Callable[[], Any]) -> Any:
         if error.kind is Kind.UNAVAILABLE:
             raise StoreUnavailableError(str(error)) from error
         raise RefusedError(str(error)) from error
+
+
+def _do_all(work: Spread | Reindex) -> None:
+    """Do an operator's work; raises StoreUnavailableError where some is left."""
+    work.run()
+    if work.done.left:
+        raise StoreUnavailableError(work.done.left[0])

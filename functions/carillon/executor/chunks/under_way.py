@@ -3,7 +3,7 @@
 from datetime import timedelta
 from threading import Lock
 
-from carillon.domain.chunks.chunk import Chunk, Ended, Outcome, finished, ref_of, success_of
+from carillon.domain.chunks.chunk import Chunk, Ended, Outcome, finished, ref_of_member, success_of
 from carillon.domain.chunks.message import ChunkMessage, Member
 from carillon.domain.execution.stopping import LOOK_SECONDS
 from carillon.domain.run import Run
@@ -40,8 +40,7 @@ class UnderWay:
     def settle(self, member: Member, end: Ended) -> None:
         """Note the end of an occurrence; its first one counts."""
         with self._lock:
-            ref = ref_of(member.job_id, member.generation_id, member.spread_seconds)
-            self._ends.setdefault(ref, end)
+            self._ends.setdefault(ref_of_member(member), end)
             is_last = len(self._ends) == len(self.chunk.refs)
             if not is_last or self._is_finishing:
                 return

@@ -96,7 +96,7 @@ class SlowLane:
 
         Where the mark cannot be set the job is called as before.
         """
-        mark = None if job.lane is Lane.SLOW else self._hosts.mark(job, self._ports.clock.now())
+        mark = self._mark_by_host(job)
         if mark is not None:
             with suppress(StoreUnavailableError):
                 return replace(job, slow=self._move(job, mark, mark.since))
@@ -104,7 +104,10 @@ class SlowLane:
 
     def hangs(self, job: Job) -> bool:
         """True if the job's host is known to hang, so that its next run alone is to mark it."""
-        return job.lane is not Lane.SLOW and bool(self._hosts.mark(job, self._ports.clock.now()))
+        return self._mark_by_host(job) is not None
+
+    def _mark_by_host(self, job: Job) -> Slow | None:
+        return None if job.lane is Lane.SLOW else self._hosts.mark(job, self._ports.clock.now())
 
     def judge(self, run: Run, job: Job) -> None:
         """Count the attempt of `run` that has just ended, and move its job where it belongs now.

@@ -66,7 +66,7 @@ class Chunk:
 
     def end_of(self, member: Member) -> Ended | None:
         """The end of an occurrence; None while the chunk is claimed, or if it is not listed."""
-        ref = _ref_of(member)
+        ref = ref_of_member(member)
         return None if self.ends is None else self.ends.get(ref)
 
 
@@ -133,10 +133,11 @@ def never_begun(message: ChunkMessage, now: datetime, terms: ClaimTerms) -> Chun
 
 
 def _refs_of(message: ChunkMessage) -> tuple[bytes, ...]:
-    return tuple(dict.fromkeys(map(_ref_of, message.members)))
+    return tuple(dict.fromkeys(map(ref_of_member, message.members)))
 
 
-def _ref_of(member: Member) -> bytes:
+def ref_of_member(member: Member) -> bytes:
+    """The reference to an occurrence as messages name it."""
     return ref_of(member.job_id, member.generation_id, member.spread_seconds)
 
 
