@@ -68,6 +68,6 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
 @pytest.fixture(scope="session")
 def emulated(tmp_path_factory: pytest.TempPathFactory) -> SynthesizedStack:
     """A stack for an emulator, without alarms of lost runs."""
-    emulation = Emulation(layer_directory="/somewhere", longest_delay_seconds=60)
+    emulation = Emulation(layer_directory="/somewhere", longest_delay_seconds=60, most_executors=12)
     directory = tmp_path_factory.mktemp("emulated")
     return synthesize(directory, emulation, stage="local", alarm_lost_runs=0)

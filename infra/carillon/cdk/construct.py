@@ -56,6 +56,7 @@ class Carillon(Construct):
             chosen = replace(chosen, task_modules=(*own, *tasks.modules))
         found = discover(chosen.task_modules, tasks)
         emulation = Emulation.of(self)
+        chosen = emulation.within(chosen)
         self.tables = Tables(self, "Tables", chosen)
         self.lanes = Lanes(self, "Lanes", chosen)
         self.webhooks = Webhooks(self, "Webhooks", chosen)

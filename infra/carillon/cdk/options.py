@@ -4,7 +4,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from aws_cdk import RemovalPolicy, Token
@@ -25,6 +25,8 @@ LANES = tuple(lane.value for lane in Lane)
 ROLES = ("tick", "executor", "api")
 """The roles that have a memory size each; the dead-letter consumer is an executor."""
 
+_MOST_OF_AWS = 1000
+"""The greatest maximum concurrency of an SQS event source; 2 is the least."""
 _MOST_EXECUTORS = {"high": 50, "normal": 50, "low": 10, "slow": 100}
 
 NEW_TABLE_WRITE_UNITS = 4_000
@@ -183,16 +185,24 @@ class Emulation:
     Layers are built for the interpreter `layer_python`. `layer_directory` is a directory of this
     machine that the layer of dependencies only puts on the path, in one file. Retries later than
     `longest_delay_seconds` come by the wheel; less than SQS's own limit lets that be watched.
+    No lane has more than `most_executors` at a time, since each is a process of this machine.
     """
 
     layer_directory: str = ""
     layer_python: str = ""
     longest_delay_seconds: int = LONGEST_DELAY_SECONDS
+    most_executors: int = _MOST_OF_AWS
 
     @property
     def is_on(self) -> bool:
         """True if there is an emulator, which knows no metric math."""
         return bool(self.layer_directory)
+
+    def within(self, options: "Options") -> "Options":
+        """The options with as many executors as there may be."""
+        wanted = ((lane, each["max_concurrency"]) for lane, each in options.lanes.items())
+        lanes = {lane: {"max_concurrency": min(n, self.most_executors)} for lane, n in wanted}
+        return replace(options, lanes=lanes)
 
     @classmethod
     def of(cls, construct: Construct) -> "Emulation":
@@ -225,10 +235,9 @@ class Options(Choices):
         "names in the account are to begin otherwise (none: with the stack's name and the "
         "construct's path in it)",
     )
-    # The bounds are those of an SQS event source's maximum concurrency.
     lanes: Mapping[str, Mapping[str, int]] = option(
         {lane: {"max_concurrency": most} for lane, most in _MOST_EXECUTORS.items()},
-        _members(LANES, _members(("max_concurrency",), WholeNumber(2, 1000))),
+        _members(LANES, _members(("max_concurrency",), WholeNumber(2, _MOST_OF_AWS))),
         "a lane needs more executors at a time",
     )
     tick_timeout_seconds: int = option(58, WholeNumber(3, 900), "a tick's minute takes longer")

@@ -19,6 +19,8 @@ from carillon.local.emulator import ACCOUNT_ID, INTERPRETER, REGION
 
 USUAL_ENDPOINT = "http://127.0.0.1:4566"
 """That of `make run`, unless another program has the port."""
+MOST_EXECUTORS = 4
+"""Fifty at a time would start fifty processes of Python at once, and none of them in time."""
 
 
 def cdk_command(*words: str) -> list[str]:
@@ -26,6 +28,7 @@ def cdk_command(*words: str) -> list[str]:
     emulation = {
         "layer_directory": str(install_dependencies()),
         "layer_python": str(INTERPRETER),
+        "most_executors": MOST_EXECUTORS,
     }
     return [str(CDK), *words, "-c", f"carillon:emulation={json.dumps(emulation)}", "--no-notices"]
 

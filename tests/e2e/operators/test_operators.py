@@ -5,11 +5,10 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import sleep
-from typing import Any
 
 import pytest
 
@@ -136,36 +135,33 @@ def own(deployment: Deployment, kind: str, word: str = "") -> str:
     )
 
 
-@contextmanager
-def a_mapping_is_disabled(deployment: Deployment) -> Iterator[None]:
+Undo = Callable[[], object]
+Plant = Callable[[Deployment], Undo]
+
+
+def a_mapping_is_disabled(deployment: Deployment) -> Undo:
     client = deployment.client("lambda")
     uuid = own(deployment, "AWS::Lambda::EventSourceMapping", "Slow")
     client.update_event_source_mapping(UUID=uuid, Enabled=False)
-    yield
-    client.update_event_source_mapping(UUID=uuid, Enabled=True)
+    return partial(client.update_event_source_mapping, UUID=uuid, Enabled=True)
 
 
-@contextmanager
-def visibility_is_short(deployment: Deployment) -> Iterator[None]:
+def visibility_is_short(deployment: Deployment) -> Undo:
     client, url = deployment.client("sqs"), deployment.outputs["QueueUrlLow"]
     name = "VisibilityTimeout"
     before = client.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name]
     client.set_queue_attributes(QueueUrl=url, Attributes={name: "20"})
-    yield
-    client.set_queue_attributes(QueueUrl=url, Attributes={name: before})
+    return partial(client.set_queue_attributes, QueueUrl=url, Attributes={name: before})
 
 
-@contextmanager
-def the_rule_is_disabled(deployment: Deployment) -> Iterator[None]:
+def the_rule_is_disabled(deployment: Deployment) -> Undo:
     client = deployment.client("events")
     name = own(deployment, "AWS::Events::Rule")
     client.disable_rule(Name=name)
-    yield
-    client.enable_rule(Name=name)
+    return partial(client.enable_rule, Name=name)
 
 
-@contextmanager
-def nothing_expires(deployment: Deployment) -> Iterator[None]:
+def nothing_expires(deployment: Deployment) -> Undo:
     client, table = deployment.client("dynamodb"), deployment.outputs["RunsTable"]
 
     def switch(enabled: bool) -> None:
@@ -173,40 +169,32 @@ def nothing_expires(deployment: Deployment) -> Iterator[None]:
         client.update_time_to_live(TableName=table, TimeToLiveSpecification=wanted)
 
     switch(False)
-    yield
-    switch(True)
+    return partial(switch, True)
 
 
-@contextmanager
-def jobs_do_not_recover(deployment: Deployment) -> Iterator[None]:
+def jobs_do_not_recover(deployment: Deployment) -> Undo:
     client, table = deployment.client("dynamodb"), deployment.outputs["JobsTable"]
     name = "PointInTimeRecoveryEnabled"
     switch = partial(client.update_continuous_backups, TableName=table)
     switch(PointInTimeRecoverySpecification={name: False})
-    yield
-    switch(PointInTimeRecoverySpecification={name: True})
+    return partial(switch, PointInTimeRecoverySpecification={name: True})
 
 
-@contextmanager
-def the_secret_is_short(deployment: Deployment) -> Iterator[None]:
+def the_secret_is_short(deployment: Deployment) -> Undo:
     client, arn = deployment.client("secretsmanager"), deployment.outputs["WebhookSecretArn"]
     before = client.get_secret_value(SecretId=arn)["SecretString"]
     client.put_secret_value(SecretId=arn, SecretString="short")
-    yield
-    client.put_secret_value(SecretId=arn, SecretString=before)
+    return partial(client.put_secret_value, SecretId=arn, SecretString=before)
 
 
-@contextmanager
-def an_alarm_is_mute(deployment: Deployment) -> Iterator[None]:
+def an_alarm_is_mute(deployment: Deployment) -> Undo:
     client = deployment.client("cloudwatch")
     names = [own(deployment, "AWS::CloudWatch::Alarm")]
     client.disable_alarm_actions(AlarmNames=names)
-    yield
-    client.enable_alarm_actions(AlarmNames=names)
+    return partial(client.enable_alarm_actions, AlarmNames=names)
 
 
-@contextmanager
-def a_control_item_is_spoilt(deployment: Deployment) -> Iterator[None]:
+def a_control_item_is_spoilt(deployment: Deployment) -> Undo:
     client, table = deployment.client("dynamodb"), deployment.outputs["WheelTable"]
     segment = segment_of(job_id_of("nobody", "spoilt"), SEGMENTS)
     key = {"segment_slot": {"S": f"{segment}#control"}, "entry_key": {"S": "control"}}
@@ -216,11 +204,13 @@ def a_control_item_is_spoilt(deployment: Deployment) -> Iterator[None]:
         UpdateExpression="SET watermark = :text",
         ExpressionAttributeValues={":text": {"S": "spoilt"}},
     )
-    yield
-    assert run(deployment, "admin", "mend-segment", str(segment)).returncode == 0
+
+    def mend() -> None:
+        assert run(deployment, "admin", "mend-segment", str(segment)).returncode == 0
+
+    return mend
 
 
-Plant = Callable[[Deployment], Any]
 PLANTED: list[tuple[Plant, str, str]] = [
     (a_mapping_is_disabled, "mapping: ", "update-event-source-mapping --uuid"),
     (visibility_is_short, "visibility: ", "--revert-drift"),
@@ -237,7 +227,7 @@ PLANTED: list[tuple[Plant, str, str]] = [
 def test_the_doctor_finds_each_planted_fault_and_says_what_to_do(deployment: Deployment) -> None:
     with ExitStack() as planted:
         for plant, _, _ in PLANTED:
-            planted.enter_context(plant(deployment))
+            planted.callback(plant(deployment))
         code, wrong = doctor(deployment)
     assert code == 1
     for _, check, advice in PLANTED:
