@@ -267,25 +267,24 @@ _SKIPPED = frozenset({RunStatus.SUCCEEDED, RunStatus.SKIPPED})
 _CANCELLED = frozenset({RunStatus.SUCCEEDED, RunStatus.CANCELLED})
 
 RACES = (
-    Race("indexing against tick", generation, "young_message_dropped", 10_000, losses=0),
-    Race("indexing in a new segment", indexing_first, "horizon_first", 10_000),
-    Race("indexing of a one-shot", indexing_chain, "horizon_first", 10_000),
-    Race("revival of a one-shot", revival_chain, "horizon_first", 10_000),
-    Race("two ticks", two_ticks, "control_unconditional", 5000, losses=0),
-    Race("three ticks", three_ticks, "control_unconditional", 10_000),
-    Race("two executors, one message", duplicate, "claim_unconditional", 500),
-    Race("three executors", three_executors, "claim_unconditional", 8_000),
-    Race("finish against takeover", takeover, "finish_without_token", 1000, losses=0),
-    Race("pause against start", pause_start, "row_before_claim", 5000),
-    Race("delete against start", delete_start, "row_before_claim", 5000),
-    Race("pause against dispatch", pause_dispatch, "row_before_claim", 4000),
-    Race("delete against dispatch", delete_dispatch, "row_before_claim", 4000),
+    Race("indexing against tick", generation, "young_message_dropped", losses=0),
+    Race("indexing in a new segment", indexing_first, "horizon_first"),
+    Race("indexing of a one-shot", indexing_chain, "horizon_first"),
+    Race("revival of a one-shot", revival_chain, "horizon_first"),
+    Race("two ticks", two_ticks, "control_unconditional", losses=0),
+    Race("three ticks", three_ticks, "control_unconditional"),
+    Race("two executors, one message", duplicate, "claim_unconditional"),
+    Race("three executors", three_executors, "claim_unconditional"),
+    Race("finish against takeover", takeover, "finish_without_token", losses=0),
+    Race("pause against start", pause_start, "row_before_claim"),
+    Race("delete against start", delete_start, "row_before_claim"),
+    Race("pause against dispatch", pause_dispatch, "row_before_claim"),
+    Race("delete against dispatch", delete_dispatch, "row_before_claim"),
     *(
         Race(
             f"{again.name} against dispatch",
             partial(begun_again, stop, again),
             "row_first",
-            10_000,
             allowed=_SKIPPED,
             check=partial(skipped_before, again, reason),
             losses=0,
@@ -295,44 +294,42 @@ RACES = (
             (lambda api: api.jobs.delete(OWNER, JOB_ID), REVIVE, SkipReason.DELETED),
         )
     ),
-    Race("change against dispatch", change_dispatch, "horizon_first", 10_000, losses=0),
-    Race("rename against dispatch", rename_dispatch, "horizon_first", 10_000, losses=0),
+    Race("change against dispatch", change_dispatch, "horizon_first", losses=0),
+    Race("rename against dispatch", rename_dispatch, "horizon_first", losses=0),
     *(
-        Race(f"{ask.name}'s removal against the tick", partial(removal, ask), "removed_early", 1000)
+        Race(f"{ask.name}'s removal against the tick", partial(removal, ask), "removed_early")
         for ask in (PAUSE, DELETE, CHANGE)
     ),
-    Race("two frozen executors", two_frozen, "claim_unconditional", 1000, crashes=0, losses=0),
+    Race("two frozen executors", two_frozen, "claim_unconditional", crashes=0, losses=0),
     Race(
         "cancel against start",
         cancel_start,
         "claim_unconditional",
-        1000,
         allowed=_CANCELLED,
         check=cancelled_well,
     ),
-    Race("late retry against tick", late_retry, "horizon_first", 1000, losses=1),
+    Race("late retry against tick", late_retry, "horizon_first", losses=1),
     Race(
         "late against late",
         late_against_late,
         "latest_not_sent",
-        1000,
         allowed=_SKIPPED,
         check=superseded_well,
         losses=0,
     ),
     *(
-        Race(name, setting, planted, least, allowed=_SKIPPED, check=followed_well, losses=losses)
-        for name, setting, planted, least, losses in (
-            ("`after` against the end", creation_against_end, "link_after_commit", 500, 0),
-            ("end against end before `after`", end_against_end, "followed_anew", 500, 1),
-            ("`after` against a change", creation_against_change, "links_unseen", 200, 1),
-            ("`after` against a revival", creation_against_revival, "links_unseen", 200, 0),
-            ("change against change of `after`", change_against_change, "narrowed_blindly", 200, 1),
-            ("deletion against `after`", deletion_against_creation, "unlinked_blindly", 200, 1),
-            ("deletion against start `after`", deletion_against_start, "row_before_claim", 1000, 0),
+        Race(name, setting, planted, allowed=_SKIPPED, check=followed_well, losses=losses)
+        for name, setting, planted, losses in (
+            ("`after` against the end", creation_against_end, "link_after_commit", 0),
+            ("end against end before `after`", end_against_end, "followed_anew", 1),
+            ("`after` against a change", creation_against_change, "links_unseen", 1),
+            ("`after` against a revival", creation_against_revival, "links_unseen", 0),
+            ("change against change of `after`", change_against_change, "narrowed_blindly", 1),
+            ("deletion against `after`", deletion_against_creation, "unlinked_blindly", 1),
+            ("deletion against start `after`", deletion_against_start, "row_before_claim", 0),
         )
     ),
-    Race("chain's next link", chain_link, "link_after_watermark", 1000, losses=0),
+    Race("chain's next link", chain_link, "link_after_watermark", losses=0),
     *PAUSES,
     *SPREADS,
     *HAND_OVERS,

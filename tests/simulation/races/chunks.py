@@ -91,12 +91,11 @@ CHUNK_RACES = (
         "chunk against pause",
         chunk_against_pause,
         "jobs_read_before_the_claim",
-        5_000,
         allowed=_RAN_OR_PAUSED,
     ),
-    Race("chunk against change", chunk_against_change, "died_member_not_sent", 100_000),
-    Race("chunk against itself", chunk_against_itself, "final_chunk_acknowledged", 8_000),
-    Race("disband against finish", disband_against_finish, "chunk_finished_by_anybody", 10_000),
+    Race("chunk against change", chunk_against_change, "died_member_not_sent"),
+    Race("chunk against itself", chunk_against_itself, "final_chunk_acknowledged"),
+    Race("disband against finish", disband_against_finish, "chunk_finished_by_anybody"),
     Race(
         "dead letter against executor", dead_letter_against_executor, "chunk_disbanded_alive", 5_000
     ),

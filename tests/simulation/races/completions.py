@@ -134,11 +134,9 @@ _ENDS = frozenset({RunStatus.SUCCEEDED, RunStatus.TIMED_OUT})
 _CANCELLED = _ENDS | {RunStatus.CANCELLED}
 
 
-def _race(
-    name: str, setting: partial[Setting], planted: str, least: int, **members: object
-) -> Race:
+def _race(name: str, setting: partial[Setting], planted: str, **members: object) -> Race:
     allowed = members.pop("allowed", _ENDS)
-    return Race(name, setting, planted, least, 9, allowed, ended_as_told, **members)  # type: ignore[arg-type]
+    return Race(name, setting, planted, 9, allowed, ended_as_told, **members)  # type: ignore[arg-type]
 
 
 LAPSED = at(4, 32)
@@ -149,39 +147,33 @@ COMPLETION_RACES: Sequence[Race] = (
         "complete against check",
         partial(reported, LAPSED, "complete", "check"),
         "claim_unconditional",
-        100,
     ),
     _race(
         "complete against two checks",
         partial(reported, LIVE, "complete", "check", "other check", twice=True, passing=4),
         "claim_unconditional",
-        1000,
     ),
     _race(
         "heartbeat against two checks",
         partial(reported, LIVE, "heartbeat", "check", "other check", twice=True, passing=4),
         "claim_unconditional",
-        1000,
     ),
     _race(
         "complete against complete",
         partial(reported, LIVE, "complete", "complete otherwise", "heartbeat"),
         "claim_unconditional",
-        1000,
         losses=0,
     ),
     _race(
         "fail against complete",
         partial(reported, LAPSED, "fail", "complete", "check"),
         "claim_unconditional",
-        1000,
         losses=0,
     ),
     _race(
         "complete against cancel",
         partial(reported, LIVE, "complete", "cancel", "heartbeat"),
         "claim_unconditional",
-        1000,
         allowed=_CANCELLED,
         losses=0,
     ),
@@ -189,15 +181,13 @@ COMPLETION_RACES: Sequence[Race] = (
         "opening against complete",
         partial(opening, "complete", "heartbeat"),
         "open_without_check",
-        500,
         losses=0,
     ),
-    _race("opening against fail", partial(opening, "fail"), "open_without_check", 100),
+    _race("opening against fail", partial(opening, "fail"), "open_without_check"),
     _race(
         "opening against takeover",
         partial(opening, "complete", "other executor"),
         "finish_without_token",
-        1000,
         losses=0,
     ),
 )

@@ -1,9 +1,11 @@
 """All interleavings of a few actors over the memory stores: breadth first, each state once.
 
 A state is what the stores and the queue hold, what each actor has been answered, the clock, and
-which faults are left. An actor stops before each call of a port; then it can be let on, it can die,
-or it gets an error after the effect. To die right after a call is to die before the next one, and
-the last call of a request is its answer to the caller, so no choice of its own is needed for that.
+which faults are left. An actor stops before each call of a port; then it is let on, or it gets an
+error after the effect, or it has died. Nobody can tell one that died from one that is not let on
+again: all is explored with everybody alive, and wherever no more are left than may die, all of them
+do at once. To die right after a call is to die before the next one, and the last call of a request
+is its answer to the caller, so no choice of its own is needed for that.
 
 The clock is looked at in a step of its own as long as time can pass still (a process may be stopped
 between a call and its look at the clock); once it cannot, that step is merged with the call before:
@@ -54,14 +56,14 @@ class State(NamedTuple):
     actors: tuple[int, ...]
     us: int
     steps_done: int
-    crashes: int
     losses: int
     known: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One choice: `kind` is runs, dies, loses or waits (time passes)."""
+    """One choice: `kind` is runs or loses, of an actor; waits (time passes) or die (all that are
+    left)."""
 
     kind: str
     actor: int = -1
@@ -136,12 +138,13 @@ class Exploration:
         waiting = deque([first])
         while waiting:
             state = waiting.popleft()
-            if all(node < 0 for node in state.actors):
+            living = [number for number, node in enumerate(state.actors) if node >= 0]
+            if not living:
                 yield state
                 continue
-            for move in self._choices(state):
+            for move in self._choices(state, living):
                 self.moves += 1
-                self.deaths += move.kind == "dies"
+                self.deaths += move.kind == "die"
                 following = self._after(state, move)
                 if following not in self.parents:
                     self.parents[following] = (state, move)
@@ -170,32 +173,25 @@ class Exploration:
         actors = tuple(self._node(number, ()) for number in range(len(setting.actors)))
         us = (setting.at - EPOCH) // timedelta(microseconds=1)
         known = (0,) * len(actors)
-        state = State(numbers, actors, us, 0, setting.crashes, setting.losses, known)
+        state = State(numbers, actors, us, 0, setting.losses, known)
         return self._settled(state)
 
-    def _choices(self, state: State) -> Iterator[Move]:
-        """Nobody need die before it looks at the clock: that is to die before its next call."""
-        for number, node in enumerate(state.actors):
-            if node < 0:
-                continue
+    def _choices(self, state: State, living: Sequence[int]) -> Iterator[Move]:
+        for number in living:
             yield Move("runs", number)
-            call = self._call(node)
-            if call.port == CLOCK:
-                continue
-            if state.crashes:
-                yield Move("dies", number)
-            if state.losses and call.port not in _NEVER_LOST:
+            if state.losses and self._call(state.actors[number]).port not in _NEVER_LOST:
                 yield Move("loses", number)
         if state.steps_done < len(self.setting.passing_seconds):
             yield Move("waits")
+        if len(living) <= self.setting.crashes:
+            yield Move("die")
 
     def _after(self, state: State, move: Move) -> State:
         if move.kind == "waits":
             return self._settled(self._later(state))
-        if move.kind == "dies":
-            dead = _with(state.actors, move.actor, DEAD)
-            known = _with(state.known, move.actor, 0)
-            return state._replace(actors=dead, crashes=state.crashes - 1, known=known)
+        if move.kind == "die":
+            actors = tuple(min(node, DEAD) for node in state.actors)
+            return state._replace(actors=actors, known=(0,) * len(actors))
         if move.kind == "loses":
             state = state._replace(losses=state.losses - 1)
         return self._settled(self._ran(state, move))
@@ -296,11 +292,12 @@ class Exploration:
         at = f"{EPOCH + timedelta(microseconds=state.us):%H:%M:%S}"
         if move.kind == "waits":
             return f"{at} {self.setting.passing_seconds[state.steps_done]} seconds pass"
+        if move.kind == "die":
+            pairs = zip(self.setting.actors, state.actors, strict=True)
+            died = (f"{each.name} before {self._asked(node)}" for each, node in pairs if node >= 0)
+            return f"{at} died: {', '.join(died)}"
         node, name = state.actors[move.actor], self.setting.actors[move.actor].name
-        call = self._call(node)
-        what = f"{call.port}.{call.method}({', '.join(map(short, call.args))})"
-        if move.kind == "dies":
-            return f"{at} {name} dies before {what}"
+        call, what = self._call(node), self._asked(node)
         if call.port in _NOT_STORED:
             return f"{at} {name}: {what}"
         place = PORTS.index(call.port)
@@ -309,6 +306,10 @@ class Exploration:
         told = short(self._answers.values[answer])
         lost = ", but the answer is lost" if move.kind == "loses" else ""
         return f"{at} {name}: {what} -> {told}{lost}"
+
+    def _asked(self, node: int) -> str:
+        call = self._call(node)
+        return f"{call.port}.{call.method}({', '.join(map(short, call.args))})"
 
 
 def short(value: Any) -> str:

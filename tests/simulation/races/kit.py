@@ -37,16 +37,14 @@ Request = Callable[[Api], Any]
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """`minutes` is how long the system goes on after it. `planted` is the bug (bugs.py) that
-    it must find. `allowed` are the outcomes that an active job's occurrences may have, `check` what
-    else must hold at the end. Fewer than `least_states` mean that it explores nothing.
-    `losses` is 0 where answers that are lost would make it too large for every day, `crashes` where
-    the race is known not to stand them."""
+    """`minutes` is how long the system goes on after it. `planted` is the bug (bugs.py) that it
+    must find. `allowed` are the outcomes that an active job's occurrences may have, `check` what
+    else must hold at the end. `losses` is 0 where answers that are lost would make it too large for
+    every day, `crashes` where the race is known not to stand them."""
 
     name: str
     setting: Callable[[], Setting]
     planted: str
-    least_states: int
     minutes: int = 6
     allowed: frozenset[RunStatus] = SUCCEEDED
     check: Check | None = None

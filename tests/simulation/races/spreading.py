@@ -73,7 +73,7 @@ def _moving(made: Request, *actors: Actor) -> Setting:
 
 def spread_dispatch() -> Setting:
     """A tick comes to the minute in the segment that the job is leaving."""
-    return _moving(create(**cron("5,6")), tick("tick", 0), executor())
+    return _moving(create(**cron("5,6")), tick("tick"), executor())
 
 
 def spread_arrival() -> Setting:
@@ -105,7 +105,7 @@ def moved_well(ending: Ending) -> Iterator[str]:
 RESTING = frozenset({RunStatus.SUCCEEDED, RunStatus.SKIPPED})
 SPREADS = (
     *(
-        Race(name, setting, planted, 1_000, check=moved_well, losses=0)
+        Race(name, setting, planted, check=moved_well, losses=0)
         for name, setting, planted in (
             ("spread against dispatch", spread_dispatch, "removed_early"),
             ("spread against arrival", spread_arrival, "horizon_first"),
@@ -116,7 +116,6 @@ SPREADS = (
         "spread against pause",
         spread_pause,
         "row_before_claim",
-        1_000,
         allowed=RESTING,
         check=moved_well,
         losses=0,

@@ -90,17 +90,16 @@ STOPS = tuple(
         name,
         setting,
         planted,
-        least_states,
         allowed=_STOPPED,
         check=stopped_well,
         crashes=crashes,
         losses=losses,
     )
-    for name, setting, planted, least_states, crashes, losses in (
-        ("stop against finish", stop_finish, "finish_without_token", 500, 1, 1),
-        ("stop against a duplicate", stop_duplicate, "claim_unconditional", 1000, 1, 0),
-        ("stop against takeover", stop_takeover, "stop_unfenced", 1000, 1, 0),
-        ("stop against release", stop_release, "attempt_not_compared", 100, 1, 0),
-        ("two stops", two_stops, "claim_unconditional", 500, 1, 1),
+    for name, setting, planted, crashes, losses in (
+        ("stop against finish", stop_finish, "finish_without_token", 1, 1),
+        ("stop against a duplicate", stop_duplicate, "claim_unconditional", 1, 0),
+        ("stop against takeover", stop_takeover, "stop_unfenced", 1, 0),
+        ("stop against release", stop_release, "attempt_not_compared", 1, 0),
+        ("two stops", two_stops, "claim_unconditional", 1, 1),
     )
 )

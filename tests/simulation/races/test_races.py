@@ -7,6 +7,8 @@ from tests.simulation.races.cases import RACES
 from tests.simulation.races.exploring import explore
 from tests.simulation.races.kit import Race
 
+LEAST_STATES = 200
+
 
 def _name(race: Race) -> str:
     return race.name
@@ -18,7 +20,7 @@ def test_no_order_of_a_race_breaks_anything(race: Race, capsys: pytest.CaptureFi
     with capsys.disabled():
         print(f"\n{findings}", end="")  # noqa: T201
     assert findings.violations == ()
-    assert findings.states >= race.least_states
+    assert findings.states > LEAST_STATES, "or it explores nothing"
     assert findings.deaths or not race.crashes
     assert findings.closures
 
