@@ -9,7 +9,7 @@ import pytest
 # The CDK library starts `node` from PATH when it is imported: that of this environment.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
-from carillon.cdk.options import Emulation
+from carillon.cdk.emulation import Emulation
 from tests.infra.stacks import ROLES, TARGETS, SynthesizedStack, synthesize
 
 

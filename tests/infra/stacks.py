@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from carillon.cdk.app import build
-from carillon.cdk.options import EMULATION, ON_AWS, Emulation
+from carillon.cdk.emulation import EMULATION, ON_AWS, Emulation
 from carillon.cdk.releases import LIVE
 
 REPOSITORY = Path(__file__).parents[2]

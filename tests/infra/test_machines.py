@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from carillon.cdk.options import MOST_MACHINES, MOST_SCOPES, Emulation, Options
+from carillon.cdk.emulation import Emulation
+from carillon.cdk.options import MOST_MACHINES, MOST_SCOPES, Options
 from carillon.errors import ConfigurationError
 from tests.infra.stacks import SynthesizedStack, deployed, synthesize
 from tests.infra.test_api import jwt

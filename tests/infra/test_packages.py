@@ -16,7 +16,8 @@ from types import CodeType
 import pytest
 
 from carillon.cdk import assets, packages
-from carillon.cdk.options import ON_AWS, Emulation, Options
+from carillon.cdk.emulation import ON_AWS, Emulation
+from carillon.cdk.options import Options
 from carillon.cdk.runtime import chosen_python, runtime_of
 from carillon.cdk.tasks import Tasks
 from carillon.errors import ConfigurationError

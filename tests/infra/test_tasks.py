@@ -11,7 +11,7 @@ from aws_cdk import aws_s3 as s3
 
 from carillon.cdk import Carillon, Tasks
 from carillon.cdk.discovery import discover
-from carillon.cdk.options import EMULATION
+from carillon.cdk.emulation import EMULATION
 from carillon.errors import ConfigurationError
 from tests.infra.stacks import referred
 from tests.infra.test_construct import app, synthesized

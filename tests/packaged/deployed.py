@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from carillon.cdk import packages
-from carillon.cdk.options import Emulation
+from carillon.cdk.emulation import Emulation
 from carillon.settings import Settings
 from tests.infra.stacks import SynthesizedStack, deployed, synthesize_whole
 from tests.packaged.function import Assets

@@ -14,7 +14,8 @@ from constructs import Construct
 
 from carillon.cdk import packages
 from carillon.cdk.constructs.helpers import at_synthesis
-from carillon.cdk.options import Emulation, Options
+from carillon.cdk.emulation import Emulation
+from carillon.cdk.options import Options
 from carillon.cdk.runtime import runtime_of
 from carillon.cdk.tasks import DEPLOYED_PATH, FOLDER, Tasks
 

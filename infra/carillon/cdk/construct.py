@@ -24,7 +24,8 @@ from carillon.cdk.constructs.storage import Events, Tables, Webhooks
 from carillon.cdk.constructs.targets import TargetPermissions
 from carillon.cdk.declared import Declared
 from carillon.cdk.discovery import Found, discover
-from carillon.cdk.options import Emulation, Options, team_name
+from carillon.cdk.emulation import Emulation
+from carillon.cdk.options import Options, team_name
 from carillon.cdk.tasks import Tasks
 from carillon.errors import ConfigurationError
 from carillon.telemetry import Metric

@@ -4,18 +4,16 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 from aws_cdk import RemovalPolicy, Token
 from aws_cdk import aws_logs as logs
-from constructs import Construct
 
 from carillon.cdk.packages import PYTHON_VERSION
 from carillon.cdk.runtime import chosen_python
 from carillon.cdk.target_arns import role_arn, target_pattern
 from carillon.domain.job import Lane
-from carillon.domain.message import LONGEST_DELAY_SECONDS
 from carillon.domain.spec.teams import TEAM_NAME
 from carillon.errors import ConfigurationError
 from carillon.reading import Read, WholeNumber, email_address, listed, option, read_at, text
@@ -25,7 +23,7 @@ LANES = tuple(lane.value for lane in Lane)
 ROLES = ("tick", "executor", "api")
 """The roles that have a memory size each; the dead-letter consumer is an executor."""
 
-_MOST_OF_AWS = 1000
+MOST_EXECUTORS_OF_AWS = 1000
 """The greatest maximum concurrency of an SQS event source; 2 is the least."""
 _MOST_EXECUTORS = {"high": 50, "normal": 50, "low": 10, "slow": 100}
 
@@ -178,44 +176,6 @@ def _scopes(value: object) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Emulation:
-    """The differences of a deployment for an emulator; none of them is an option of one for AWS.
-    They are the context key `carillon:emulation`, an object, of whichever app.
-
-    Layers are built for the interpreter `layer_python`. `layer_directory` is a directory of this
-    machine that the layer of dependencies only puts on the path, in one file. Retries later than
-    `longest_delay_seconds` come by the wheel; less than SQS's own limit lets that be watched.
-    No lane has more than `most_executors` at a time, since each is a process of this machine.
-    """
-
-    layer_directory: str = ""
-    layer_python: str = ""
-    longest_delay_seconds: int = LONGEST_DELAY_SECONDS
-    most_executors: int = _MOST_OF_AWS
-
-    @property
-    def is_on(self) -> bool:
-        """True if there is an emulator, which knows no metric math."""
-        return bool(self.layer_directory)
-
-    def within(self, options: "Options") -> "Options":
-        """The options with as many executors as there may be."""
-        wanted = ((lane, each["max_concurrency"]) for lane, each in options.lanes.items())
-        lanes = {lane: {"max_concurrency": min(n, self.most_executors)} for lane, n in wanted}
-        return replace(options, lanes=lanes)
-
-    @classmethod
-    def of(cls, construct: Construct) -> "Emulation":
-        """That of the construct's app."""
-        told = construct.node.try_get_context(EMULATION) or {}
-        return cls(**(json.loads(told) if isinstance(told, str) else told))
-
-
-EMULATION = "carillon:emulation"
-ON_AWS = Emulation()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Options(Choices):
     """All that can be chosen at deployment; docs/options.md has the table.
 
@@ -237,7 +197,7 @@ class Options(Choices):
     )
     lanes: Mapping[str, Mapping[str, int]] = option(
         {lane: {"max_concurrency": most} for lane, most in _MOST_EXECUTORS.items()},
-        _members(LANES, _members(("max_concurrency",), WholeNumber(2, _MOST_OF_AWS))),
+        _members(LANES, _members(("max_concurrency",), WholeNumber(2, MOST_EXECUTORS_OF_AWS))),
         "a lane needs more executors at a time",
     )
     tick_timeout_seconds: int = option(58, WholeNumber(3, 900), "a tick's minute takes longer")

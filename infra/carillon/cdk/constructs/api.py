@@ -16,7 +16,8 @@ from constructs import Construct
 
 from carillon.cdk.console import Console
 from carillon.cdk.constructs.helpers import acknowledge
-from carillon.cdk.options import Emulation, Options
+from carillon.cdk.emulation import Emulation
+from carillon.cdk.options import Options
 from carillon.cdk.users import Users
 from carillon.errors import ConfigurationError
 

@@ -9,7 +9,8 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 
 from carillon.cdk.constructs.lanes import QUEUE_RETENTION_DAYS, Lanes
 from carillon.cdk.constructs.storage import Tables
-from carillon.cdk.options import Emulation, Options
+from carillon.cdk.emulation import Emulation
+from carillon.cdk.options import Options
 from carillon.domain.admission.slowness import share_of_an_owner
 from carillon.domain.job import Lane
 from carillon.errors import ConfigurationError

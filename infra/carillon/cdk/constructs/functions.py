@@ -26,7 +26,8 @@ from carillon.cdk.constructs.permissions import (
     allow_to_invoke_itself,
 )
 from carillon.cdk.constructs.storage import Tables
-from carillon.cdk.options import Emulation, Options
+from carillon.cdk.emulation import Emulation
+from carillon.cdk.options import Options
 from carillon.cdk.releases import CALLERS, LIVE, described
 from carillon.cdk.tasks import Tasks
 from carillon.domain.job import Lane
