@@ -228,6 +228,6 @@ def carillon(api_url: str, token: str, *arguments: str) -> subprocess.CompletedP
         [str(COMMAND), "--api-url", api_url, "--token", token, *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )

@@ -9,9 +9,9 @@ from typing import Any
 
 Json = Mapping[str, Any]
 
-P50_SECONDS, P99_SECONDS = 1.0, 3.0
-"""The limits of lags: a start is promised within about a second while executors are warm. The
-second is the default of `--most-lag`: a cold start on a busy machine has no bound."""
+P99_SECONDS = 3.0
+"""The default of `--most-lag`, since a cold start on a busy machine has no bound. A start is
+promised within about a second, a third of this, while executors are warm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ def one_run(status: str, reason: str = "", error: str = "", attempts: int = 1) -
 
 
 def steady(seconds: int, count: int, p99_seconds: float) -> Judge:
-    """This many occurrences in a row, none left out, that start on time."""
+    """This many occurrences in a row, none left out, that start on time: of 100, 99 within these
+    seconds, and 50 within a third of them."""
 
     def judge(runs: Sequence[Json]) -> Judgement | None:
         own = [run for run in of_kind(runs, "scheduled") if run["status"] == "succeeded"]
@@ -85,7 +86,8 @@ def steady(seconds: int, count: int, p99_seconds: float) -> Judge:
         step = timedelta(seconds=seconds)
         gaps = sum(after - before != step for before, after in pairwise(fired))
         found = lags(own)
-        on_time = percentile(found, 0.5) <= P50_SECONDS and percentile(found, 0.99) <= p99_seconds
+        limits = ((0.5, p99_seconds / 3), (0.99, p99_seconds))
+        on_time = all(percentile(found, share) <= most for share, most in limits)
         text = lag_text(found) + (f", {gaps} gaps" if gaps else ", no gap")
         return Judgement(on_time and not gaps, text)
 

@@ -16,6 +16,8 @@ from tests.e2e.conftest import Person, instant, until
 ECHO = {"type": "task", "name": "echo"}
 SOON_SECONDS = 45
 """From the rehearsed span's beginning on: the apply is done by then."""
+JOBS = 150
+"""More than are applied before the first of them is seen."""
 
 
 def manifest(path: Path, jobs: dict[str, Any]) -> str:
@@ -64,7 +66,7 @@ def test_a_manifest_fires_as_it_was_rehearsed(alice: Person, tmp_path: Path) -> 
 def test_an_apply_that_is_killed_is_repeated(alice: Person, tmp_path: Path) -> None:
     prefix = f"killed {uuid4().hex[:8]}"
     job = {"schedule": "0 3 1 1 *", "target": ECHO}
-    file = manifest(tmp_path / "jobs.yaml", {f"{prefix} {n}": job for n in range(300)})
+    file = manifest(tmp_path / "jobs.yaml", {f"{prefix} {n}": job for n in range(JOBS)})
     command = [sys.executable, "-m", "carillon.cli.main", "apply", file]
     environment = os.environ | {
         "CARILLON_API_URL": str(alice.http.base_url).rstrip("/"),
@@ -81,14 +83,14 @@ def test_an_apply_that_is_killed_is_repeated(alice: Person, tmp_path: Path) -> N
     repeated = alice.carillon("apply", file)
 
     assert repeated.returncode == 0, repeated.stderr
-    assert alice.carillon("diff", file).stdout == "300 unchanged\n"
-    jobs = until(lambda: _all(alice, prefix, 300), 30)
+    assert alice.carillon("diff", file).stdout == f"{JOBS} unchanged\n"
+    jobs = until(lambda: _all(alice, prefix, JOBS), 30)
     assert {job["revision"] for job in jobs} == {1}, "each was written once"
     file_of_none = manifest(tmp_path / "none.yaml", {})
     document = json.loads(Path(file).read_text())
     Path(file_of_none).write_text(json.dumps({"manifest": document["manifest"], "jobs": {}}))
     assert alice.carillon("apply", file_of_none, "--prune", "--yes").stdout.endswith(
-        "300 deleted\n"
+        f"{JOBS} deleted\n"
     )
 
 

@@ -34,6 +34,24 @@ def beside(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> Non
     monkeypatch.setattr("time.sleep", lambda seconds: None)
 
 
+def not_reached(
+    monkeypatch: pytest.MonkeyPatch, name: str, meanwhile: Callable[[], object] = lambda: None
+) -> None:
+    """The first call does not come to this item in its time."""
+    service = ApplyService._carried_out
+
+    def once(self: Any, step: Any, item: Any, until: Any, tell: Any) -> Any:
+        if step.name == name:
+            monkeypatch.setattr(ApplyService, "_carried_out", service)
+            meanwhile()
+            problem = ProblemError(Kind.UNAVAILABLE, "not reached in time")
+            return replace(item, action=ItemAction.UNAVAILABLE, problem=problem)
+        return service(self, step, item, until, tell)
+
+    monkeypatch.setattr(ApplyService, "_carried_out", once)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+
 def test_an_apply_beside_one_that_was_killed_does_what_is_left(
     carillon: Carillon, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,25 +84,31 @@ def test_what_others_change_meanwhile_is_not_reported_as_done(
     """A part was not reached at first, and the rest cannot be carried out any more."""
     carillon("apply", str(file))
     file.write_text(MANIFEST.replace("every 5m", "every 7m").replace("0 6 * *", "0 7 * *"))
-    service = ApplyService._carried_out
 
-    def once(self: Any, step: Any, item: Any, until: Any, tell: Any) -> Any:
-        if step.name == "sync":
-            monkeypatch.setattr(ApplyService, "_carried_out", service)
-            stored = world.jobs.get(OWNER, job_id_of(OWNER, "sync"))
-            assert stored is not None
-            spec = stored.spec.model_copy(update={"overlap": Overlap.SKIP})
-            forced = replace(stored, spec=spec, revision=stored.revision + 1)
-            assert world.jobs.replace(forced, stored.revision)
-            problem = ProblemError(Kind.UNAVAILABLE, "not reached in time")
-            return replace(item, action=ItemAction.UNAVAILABLE, problem=problem)
-        return service(self, step, item, until, tell)
+    def change() -> None:
+        stored = world.jobs.get(OWNER, job_id_of(OWNER, "sync"))
+        assert stored is not None
+        spec = stored.spec.model_copy(update={"overlap": Overlap.SKIP})
+        forced = replace(stored, spec=spec, revision=stored.revision + 1)
+        assert world.jobs.replace(forced, stored.revision)
 
-    monkeypatch.setattr(ApplyService, "_carried_out", once)
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    not_reached(monkeypatch, "sync", change)
     done = carillon("apply", str(file), "--prune")
 
     assert done.exit_code == ExitCode.CONFLICT, done.output
     assert "! drift       sync" in done.stdout
     assert "Not all of it was carried out" in done.stderr
     assert jobs_of(carillon)["sync"]["schedule"] == "every 5m"
+
+
+def test_what_the_first_of_two_calls_deleted_is_reported(
+    carillon: Carillon, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carillon("apply", str(file))
+    file.write_text(f"{MANIFEST.partition('jobs:')[0]}jobs: {{}}\n")
+    not_reached(monkeypatch, "sync")
+
+    done = carillon("apply", str(file), "--prune", "--yes")
+
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "1 unchanged, 2 deleted")
+    assert jobs_of(carillon) == {}

@@ -57,6 +57,7 @@ FORKED = [run(0), run(0), run(1), run(2)]
         (STEADY, LATE, False, "p50 4.00 s"),
         (STEADY, SLOW_START, False, "longest 9.00 s"),
         (PATIENT, SLOW_START, True, "longest 9.00 s"),
+        (PATIENT, LATE, False, "p50 4.00 s"),
         (CHAIN, [run(n * 2) for n in range(4)], True, "3 hops in a row, one in 2.00 s"),
         (CHAIN, FORKED, False, "3 hops"),
         (judging.missed, [DEAD, RANG], True, "told 61.0 s after"),

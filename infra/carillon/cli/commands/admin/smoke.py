@@ -39,7 +39,10 @@ PublicUrlOption = Annotated[
 ]
 MostLagOption = Annotated[
     float,
-    typer.Option(help="Seconds of lag that 99 of 100 starts of an `every` job may not exceed."),
+    typer.Option(
+        help="Seconds of lag that 99 of 100 starts of an `every` job may not exceed; half of them "
+        "may not exceed a third of it."
+    ),
 ]
 
 

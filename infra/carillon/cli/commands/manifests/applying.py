@@ -127,14 +127,14 @@ class Applier:
             idle = 0 if len(done) > before else idle + 1
             is_complete = answer["complete"] and answer["written"]
             if is_complete or idle == _TRIES:
-                return _result(answer, done, is_complete=is_complete)
+                return _result(planned, answer, done, is_complete=is_complete)
             self.sleep(2.0**idle / 2)
             answer = self._planned(call)
             changed = (item for item in answer["items"] if item["action"] != "none")
             if any(wanted.get(_key(item)) != _change(item) for item in changed):
                 if not done:
                     raise CliError.local(ExitCode.CONFLICT, *_ANOTHER_PLAN)
-                return _result(answer, done, is_complete=False)
+                return _result(planned, answer, done, is_complete=False)
 
     def _tried(self, call: Json) -> Json | None:
         """The results of a call; None where the plan is not the expected one any more."""
@@ -163,13 +163,17 @@ def _change(item: Json) -> tuple[object, object]:
     return item["action"], item["changes"]
 
 
-def _result(answer: Json, done: Mapping[tuple[str, str], Json], *, is_complete: bool) -> Json:
-    """The answer with what was done; what is still to be done was not reached."""
+def _result(
+    planned: Json, answer: Json, done: Mapping[tuple[str, str], Json], *, is_complete: bool
+) -> Json:
+    """The answer with what was done, of which it says nothing where that were deletions; what is
+    still to be done was not reached."""
+    last = {_key(item): item for item in answer["items"]}
     items = list[Json]()
-    for item in answer["items"]:
-        is_left = item["action"] not in ("none", *_BLOCKING)
-        left = {**item, "action": "unavailable"} if is_left else item
-        items.append(done.get(_key(item), left))
+    for key in dict.fromkeys([*map(_key, planned["items"]), *last]):
+        if found := done.get(key) or last.get(key):
+            is_left = key not in done and found["action"] not in ("none", *_BLOCKING)
+            items.append({**found, "action": "unavailable"} if is_left else found)
     return {**answer, "items": items, "complete": is_complete}
 
 
