@@ -125,7 +125,7 @@ class Person:
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         self.carillon = partial(carillon, base_url, token or "")
         self.http = httpx2.Client(
-            base_url=base_url, headers=headers, timeout=30, transport=Patient()
+            base_url=base_url, headers=headers, timeout=60, transport=Patient()
         )
 
     def __enter__(self) -> "Person":

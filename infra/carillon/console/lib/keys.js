@@ -1,6 +1,6 @@
 // @ts-check
 // The keyboard. Keys act outside fields only, and every one of them has a way by Tab beside it.
-import { useEffect, useRef } from "./html.js";
+import { useLayoutEffect, useRef } from "./html.js";
 
 /** @typedef {Record<string, [words: string, act: (event: KeyboardEvent) => void]>} Keys */
 
@@ -38,11 +38,11 @@ addEventListener("keydown", (event) => {
   }
 });
 
-/** Keys while a component is shown, those of the innermost first. @param {Keys} keys */
+/** Keys from the moment at which a component is shown, those of the innermost first. @param {Keys} keys */
 export function useKeys(keys) {
   const map = useRef(keys);
   map.current = keys;
-  useEffect(() => {
+  useLayoutEffect(() => {
     maps.add(map);
     return () => void maps.delete(map);
   }, []);
