@@ -99,7 +99,7 @@ class Visit:
 
     def weight(self, seconds: float) -> Weight:
         """As far as it is known, so many seconds after the beginning."""
-        messages = self._outbox.sent + len(self._outbox.held)
+        messages = self._outbox.sent + len(self._outbox.held) + len(self._gathered)
         return Weight(messages, seconds, has_backlog=bool(self._lease.stored.backlog))
 
     def run(self) -> SegmentReport:

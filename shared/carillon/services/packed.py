@@ -26,6 +26,7 @@ from carillon.stores.ports import ChunkStore, JobStore, Page
 _MOST_LOOKED_FOR = 200
 """Occurrences without a row that one page looks for beyond its limit: of these there may be none,
 as in an outage. Then the page ends there, with a cursor."""
+_CLOCKS_DIFFER_BY = timedelta(minutes=1)
 _MOST_PLANS = 4_096
 """Plans that are kept in memory: about a megabyte."""
 _MOST_AT_ONCE = 100
@@ -63,24 +64,37 @@ class PackedRuns:
 
     def get(self, key: RunKey, job: Job | None = None) -> Run | None:
         """The run as a chunk has it, by strong reads; None where none has it, or where it goes on
-        by itself. `job` is the row as it is, if it is known. Raises UnreadableRowError."""
-        if key.kind is not RunKind.SCHEDULED or key.redrive:
+        by itself. `job` is the row as it is, if it is known. Raises UnreadableRowError for what
+        cannot be read, if nothing else has the run."""
+        is_to_come = key.fire_at > self._clock.now() + _CLOCKS_DIFFER_BY
+        if key.kind is not RunKind.SCHEDULED or key.redrive or is_to_come:
             return None
-        job = job or self._jobs.get(key.owner, key.job_id)
-        for look in self.looks(job, key):
-            chunk = chunk_by(self._chunks, look)
+        looks, reasons = self._looks(job or self._jobs.get(key.owner, key.job_id), key)
+        for look in looks:
+            try:
+                chunk = chunk_by(self._chunks, look)
+            except UnreadableRowError as error:
+                reasons.append(str(error))
+                continue
             found = None if chunk is None else _in_chunk(chunk, look, key)
             if found is not None:
                 return found
+        for reason in reasons:
+            raise UnreadableRowError(reason)
         return None
 
     def looks(self, job: Job | None, key: RunKey) -> list[Look]:
         """All the chunks in which the occurrence may be. Raises UnreadableRowError."""
-        records = self._chunks.get_records(key.owner, key.job_id, consistent=True)
-        for reason in records.unreadable.values():
+        looks, reasons = self._looks(job, key)
+        for reason in reasons:
             raise UnreadableRowError(reason)
+        return looks
+
+    def _looks(self, job: Job | None, key: RunKey) -> tuple[list[Look], list[str]]:
+        """As far as they are known, and why there may be more."""
+        records = self._chunks.get_records(key.owner, key.job_id, consistent=True)
         found = records_of(job, records.rows.values(), self._clock.now(), self._lifetime)
-        return looks_at(job, found, key.fire_at)
+        return looks_at(job, found, key.fire_at), list(records.unreadable.values())
 
     def merged(
         self,
@@ -136,20 +150,27 @@ class PackedRuns:
         now = self._clock.now()
         after = "" if cursor is None else decode_cursor(runs_of(*scope), cursor)
         last = "~" if last_cursor is None else decode_cursor(runs_of(*scope), last_cursor)
-        newest, oldest = span[1] or now, max(span[0] or EPOCH, now - self._lifetime)
+        newest, oldest = span[1] or now, span[0] or EPOCH
         if cursor is not None:
             newest = min(newest, _fire_at_of(after))
         if last_cursor is not None:
             oldest = max(oldest, _fire_at_of(last))
         if oldest > newest:
             return
-        job = self._jobs.get(*scope)  # first: what it replaces has left its record before
+        try:
+            job = self._jobs.get(*scope)  # first: what it replaces has left its record before
+        except UnreadableRowError as error:
+            job = None
+            unreadable["0 job"] = str(error)
         stored = self._chunks.get_records(*scope, consistent=consistent)
         unreadable |= {
             f"0 generation record {revision}": reason
             for revision, reason in stored.unreadable.items()
         }
         records = records_of(job, stored.rows.values(), now, self._lifetime)
+        # Chunks live from their claims on, which come that much later.
+        spread = max((each.place.spread_seconds for each in records), default=0)
+        oldest = max(oldest, now - self._lifetime - timedelta(seconds=spread))
         for fire_at, looks in newest_first(records, newest, oldest, now):
             key = RunKey(*scope, RunKind.SCHEDULED, fire_at)
             if after < key.sort_key <= last:

@@ -13,6 +13,7 @@ from carillon.domain.calendar import Calendar
 from carillon.domain.execution.missed import pauses_of
 from carillon.domain.job import Job
 from carillon.domain.run import Run, RunKind
+from carillon.errors import UnreadableRowError
 from carillon.schedules import Delay
 from carillon.schedules.base import EPOCH
 from carillon.services.activity import Activity
@@ -104,16 +105,17 @@ class Summing:
             if (each := _wanted(by_id[due.job_id], evidence.unresolved(owner, due), span))
         ]
         chosen = wanted[:MOST_JOBS_READ]
-        read, are_whole = self._read(chosen)
+        read, are_whole, unreadable = self._read(chosen)
         evidence = Evidence([*shown, *read])
         unfinished = [each for each in evidence.unfinished() if _is_in(each, span)]
-        evidence = Evidence([*shown, *read, *self._as_they_are(unfinished[:MOST_ROWS])])
+        as_they_are, are_known = self._as_they_are(unfinished[:MOST_ROWS])
+        evidence = Evidence([*shown, *read, *as_they_are])
         unread = {each.job.job_id for each in wanted[MOST_JOBS_READ:]}
-        unread |= {each.job.job_id for each in chosen if each.is_too_much}
+        unread |= {each.job.job_id for each in chosen if each.is_too_much} | unreadable
         dues = [replace(due, is_read=due.job_id not in unread) for due in dues]
         counted = tuple(evidence.counted(owner, dues, from_at, until_at, now))
         is_complete = (
-            (is_whole and are_all and are_whole and not unread)
+            (is_whole and are_all and are_whole and are_known and not unread)
             and len(unfinished) <= MOST_ROWS
             and evidence.are_covers_counted(dues, from_at, until_at)
             and not any(_is_of_a_gone_job(each, by_id, span) for each in shown)
@@ -131,25 +133,38 @@ class Summing:
             found.append(due)
         return found, left > 0
 
-    def _as_they_are(self, unfinished: Iterable[Result]) -> Iterator[Result]:
-        """The rows of runs whose end the feed does not show: it may come later."""
+    def _as_they_are(self, unfinished: Iterable[Result]) -> tuple[list[Result], bool]:
+        """The rows of runs whose end the feed does not show: it may come later. False beside them
+        where one cannot be read."""
+        found, are_known = list[Result](), True
         for known in unfinished:
-            run = self._history.get(known.key)
+            try:
+                run = self._history.get(known.key)
+            except UnreadableRowError:
+                run, are_known = None, False
             if run is not None:
-                yield result_of(run, known.job_name, known.tags)
+                found.append(result_of(run, known.job_name, known.tags))
+        return found, are_known
 
-    def _read(self, wanted: Sequence[_Wanted]) -> tuple[list[Result], bool]:
-        """The rows, and False where a span has more of them."""
+    def _read(self, wanted: Sequence[_Wanted]) -> tuple[list[Result], bool, set[str]]:
+        """The rows, False where a span has more of them, and the jobs of which some cannot be
+        read."""
         if not wanted:
-            return [], True
+            return [], True, set()
         with ThreadPoolExecutor(self._threads) as pool:
             parts = list(pool.map(self._read_job, wanted))
-        return [result for part, _ in parts for result in part], all(whole for _, whole in parts)
+        pairs = zip(wanted, parts, strict=True)
+        unreadable = {each.job.job_id for each, part in pairs if part is None}
+        read = [part for part in parts if part is not None]
+        return [one for found, _ in read for one in found], all(w for _, w in read), unreadable
 
-    def _read_job(self, wanted: _Wanted) -> tuple[list[Result], bool]:
+    def _read_job(self, wanted: _Wanted) -> tuple[list[Result], bool] | None:
         job, newest = wanted.job, wanted.fire_times[-MOST_READ_OF_A_JOB:]
         chunks = [newest[start : start + CHUNK] for start in range(0, len(newest), CHUNK)]
-        rows = [run for chunk in chunks for run in self._search.rows(job, chunk)]
+        try:
+            rows = [run for chunk in chunks for run in self._search.rows(job, chunk)]
+        except UnreadableRowError:
+            return None
         of_span, is_whole = self._rows_of(job, wanted.span)
         tags = tuple(sorted(job.spec.tags.items()))
         return [result_of(run, job.spec.name, tags) for run in [*rows, *of_span]], is_whole

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -19,6 +19,24 @@ DUE_AT = NOW.replace(hour=15, minute=0, second=0, microsecond=0)
 AFTER = timedelta(milliseconds=300)
 SINCE = {"from": (DUE_AT - timedelta(minutes=30)).isoformat()}
 RETRY = {"max_attempts": 3}
+
+
+def claimed_at(world: World, job: Job, due_at: datetime) -> Chunk:
+    """A chunk of one, claimed as it was due."""
+    expires_at, second = due_at + world.settings.run_lifetime, due_at.second
+    key = ChunkKey(job.segment, minute_of(due_at), second, Lane.NORMAL, 0)
+    ref = ref_of(job.job_id, job.generation.generation_id, job.spread_seconds)
+    plan = Plan(job.segment, key.minute, "salt", expires_at, {(second, Lane.NORMAL): 1})
+    assert world.chunks.put_plan(plan)
+    chunk = Chunk(key, "claim", due_at, due_at + timedelta(minutes=1), expires_at, (ref,))
+    assert world.chunks.claim(chunk)
+    return chunk
+
+
+def succeeded_at(world: World, job: Job, due_at: datetime) -> None:
+    chunk = claimed_at(world, job, due_at)
+    end = Ended(Outcome.OK, due_at, due_at + AFTER, "12 rows")
+    assert world.chunks.finish(finished(chunk, {chunk.refs[0]: end}))
 
 
 class Packed:
@@ -39,20 +57,10 @@ class Packed:
         world.clock.set(DUE_AT + AFTER)
 
     def claimed(self) -> Chunk:
-        job, world, lifetime = self.job, self.world, timedelta(days=30)
-        key = ChunkKey(job.segment, minute_of(DUE_AT), 0, Lane.NORMAL, 0)
-        ref = ref_of(job.job_id, job.generation.generation_id)
-        plan = Plan(job.segment, key.minute, "salt", DUE_AT + lifetime, {(0, Lane.NORMAL): 1})
-        assert world.chunks.put_plan(plan)
-        lease_until = DUE_AT + timedelta(minutes=1)
-        chunk = Chunk(key, "claim", DUE_AT, lease_until, DUE_AT + lifetime, (ref,))
-        assert world.chunks.claim(chunk)
-        return chunk
+        return claimed_at(self.world, self.job, DUE_AT)
 
     def succeeded(self) -> None:
-        chunk = self.claimed()
-        end = Ended(Outcome.OK, DUE_AT, DUE_AT + AFTER, "12 rows")
-        assert self.world.chunks.finish(finished(chunk, {chunk.refs[0]: end}))
+        succeeded_at(self.world, self.job, DUE_AT)
 
     @property
     def run_path(self) -> str:

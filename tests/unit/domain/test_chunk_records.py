@@ -131,12 +131,15 @@ class TestRecords:
         assert records_of(tombstone, [record], later, LIFETIME) == [record]
 
     def test_it_lives_as_long_as_its_chunks(self) -> None:
-        deleted = a_plain_job().deleted(MADE + 2 * HOUR, MADE + LIFETIME)
+        window = timedelta(hours=8)
+        job = a_plain_job(spread_seconds=int(window.total_seconds()))
+        deleted = job.deleted(MADE + 2 * HOUR, MADE + LIFETIME)
         revived = deleted.in_new_generation(generation(MADE + 9 * HOUR), MADE + 9 * HOUR)
         record = left_by(deleted, revived, LIFETIME)
         assert record is not None
         assert record.until_at == MADE + 2 * HOUR
-        assert record.expires_at >= record.until_at + LIFETIME
+        last_claimed_at = record.until_at + window + timedelta(hours=20)
+        assert record.expires_at > last_claimed_at + LIFETIME
 
     def test_its_place_is_that_of_the_row_that_it_was_taken_from(self) -> None:
         job = a_plain_job(priority=Lane.HIGH, segment=5, spread_seconds=30)

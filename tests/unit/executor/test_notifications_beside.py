@@ -197,3 +197,14 @@ def test_a_slow_job_is_told(world: World) -> None:
     stored = world.jobs.get(OWNER, job.job_id)
     assert stored is not None
     assert stored.slow is not None
+
+
+def test_a_job_that_cannot_be_read_holds_up_no_digest_of_others(world: World) -> None:
+    notify(world)
+    bad = world.create("import", "every 5m", retry=ONCE)
+    world.create("export", "every 5m", retry=ONCE)
+    fail(world)
+    world.run_until(NOON + 6 * MINUTE)
+    world.jobs.spoil(bad.job_id)
+    world.run_until(NOON + 60 * MINUTE)
+    assert [body["kind"] for body in said(world)] == ["first", "digest", "digest"]

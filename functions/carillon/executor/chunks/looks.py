@@ -66,11 +66,10 @@ class ChunkLooks:
         return start
 
     def _looks(self, job: Job, message: Message, now: datetime) -> Iterable[Look]:
-        """Where history is packed no row stops what may be a second message. Of a changed job the
-        records alone know for certain in which chunk it was: in a pause the row's place changes."""
+        """What has succeeded in a chunk has no row where history is packed, or was, and none yet
+        where it is not: no row stops what may be a second message. Of a changed job the records
+        alone know for certain in which chunk it was: in a pause the row's place changes."""
         is_late = now - message.due_at > LATE or message.in_time is not None
         is_own = message.generation_id == job.generation.generation_id
         is_second = is_late or not is_own or was_just_changed(job, message.key.fire_at)
-        if self._ports.packed_history and is_second:
-            return self._ports.packed.looks(job, message.key)
-        return looks_of(job, message)
+        return self._ports.packed.looks(job, message.key) if is_second else looks_of(job, message)

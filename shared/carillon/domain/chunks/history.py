@@ -14,12 +14,14 @@ from operator import itemgetter
 from carillon.domain.chunks.looking import Look, look_at, places_of
 from carillon.domain.chunks.placing import Place, chunked_from
 from carillon.domain.job import Job, JobState
-from carillon.domain.wheel.entry import YOUNG_ENTRY, minute_start
+from carillon.domain.wheel.entry import YOUNG_ENTRY, minute_of, minute_start
 from carillon.schedules import Schedule
 
 _COMMITTED_WITHIN = YOUNG_ENTRY / 2
 """A chunk may read its job until a change is committed, which begins before that
 (`services/indexer.py`)."""
+_CLAIMED_WITHIN = timedelta(days=1)
+"""How late a chunk may be claimed: its message waits through a backlog or an outage."""
 _SECOND = timedelta(seconds=1)
 
 
@@ -29,7 +31,8 @@ class GenerationRecord:
 
     Its occurrences are those of `schedule` in (from_at, until_at], and they went where `place`
     says. It is taken from revision `revision` of the job's row, and put before another one that
-    fires otherwise replaces that. All of its chunks have expired at `expires_at`.
+    fires otherwise replaces that. All of its chunks that were claimed within a day have expired at
+    `expires_at`.
     """
 
     owner: str
@@ -64,7 +67,7 @@ class GenerationRecord:
 
 def left_by(before: Job, after: Job, lifetime: timedelta) -> GenerationRecord | None:
     """The record that a row leaves when `after` replaces it; None where the two fire alike, or
-    nothing of it went in chunks. Chunks live for `lifetime` after their claim."""
+    nothing of it can have gone in chunks. Chunks live for `lifetime` after their claim."""
     if _fires(before) == _fires(after):
         return None
     return _record(before, before.paused_at or after.updated_at, lifetime)
@@ -110,14 +113,18 @@ def _record(job: Job, until_at: datetime, lifetime: timedelta) -> GenerationReco
     if job.place is None or job.state is JobState.RENAMED:
         return None
     ended_at = min(until_at, job.updated_at) if job.is_tombstone else until_at
+    spread = timedelta(seconds=job.place.spread_seconds)
+    generation_id = job.generation.generation_id
+    if minute_of(ended_at + _COMMITTED_WITHIN + spread) < chunked_from(generation_id):
+        return None  # or a job that is changed each minute would leave a record each minute
     return GenerationRecord(
         owner=job.owner,
         job_id=job.job_id,
         revision=job.revision,
-        generation_id=job.generation.generation_id,
+        generation_id=generation_id,
         from_at=job.generation.from_at,
         until_at=ended_at,
         schedule=job.schedule,
         place=job.place,
-        expires_at=ended_at + _COMMITTED_WITHIN + lifetime,
+        expires_at=ended_at + spread + _COMMITTED_WITHIN + _CLAIMED_WITHIN + lifetime,
     )
