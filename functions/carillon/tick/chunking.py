@@ -1,19 +1,20 @@
 """The occurrences of one minute that may go in chunks, gathered until the minute is planned."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Mapping
 from datetime import timedelta
 
 from carillon.domain.chunks.chunk import ref_of_member
 from carillon.domain.chunks.message import ChunkKey, ChunkMessage, Member, Order
 from carillon.domain.chunks.placing import Group, Plan, chunks_of
 from carillon.domain.message import Message
-from carillon.domain.wheel.entry import Entry, minute_of
+from carillon.domain.wheel.entry import Entry, minute_of, minute_start
 from carillon.domain.wheel.segment import Control
 from carillon.domain.wheel.zone_upgrade import zone_has_changed
 from carillon.errors import UnreadableRowError
 from carillon.schedules import SlotKind
-from carillon.stores.ports import ChunkStore
+from carillon.tick.outbox import PART
+from carillon.tick.ports import TickPorts
 
 _BEYOND_RUNS = timedelta(days=1)
 """Plans outlive their chunks by that, since only they lead to them. So they outlive every tick that
@@ -41,56 +42,59 @@ def may_be_chunked(entry: Entry, message: Message, control: Control) -> bool:
 
 
 class Gathered:
-    """The occurrences of a segment's minute that its plan decides about."""
+    """The occurrences of a segment's minute that its plan decides about.
 
-    def __init__(self, segment: int, minute: int) -> None:
+    They are gathered until all are known, since a new plan follows from their number. Where it does
+    not, they go on a part at a time, so that the visit's progress is recorded meanwhile.
+    """
+
+    def __init__(
+        self, ports: TickPorts, segment: int, minute: int, salt: str, *, is_late: bool
+    ) -> None:
+        self._ports = ports
         self._segment = segment
         self._minute = minute
+        self._salt = salt
+        self._is_late = is_late
+        self._plan: Plan | None = None
         self._messages: list[tuple[Message, SlotKind]] = []
 
     def __len__(self) -> int:
         return len(self._messages)
 
-    def clear(self) -> None:
-        self._messages.clear()
+    @property
+    def is_ready(self) -> bool:
+        """True if they can go on, and need not wait for others."""
+        if self._plan is None or not self._messages:
+            return False
+        return not self._plan.chunks or len(self._messages) >= PART
 
     def add(self, entry: Entry, message: Message) -> None:
+        """Raises what `taken` raises."""
+        if self._plan is None and not self._messages:
+            self._plan = self._known_plan()
         self._messages.append((message, entry.slot.kind))
 
-    def planned(
-        self,
-        chunks: ChunkStore,
-        salt: str,
-        run_lifetime: timedelta,
-        *,
-        is_on: bool,
-        is_late: bool,
-    ) -> Iterator[Order]:
-        """The messages to send, by the minute's plan: the one that stands, or a new one.
+    def taken(self) -> list[Order]:
+        """The messages to send, by the minute's plan: the one that stands, or a new one; nothing is
+        gathered then.
 
         A new plan has chunks only where they are on, and none for a backlog, which may have been
         sent alone before its control item was mended. A backlog whose plan cannot be read goes
         alone, too: rows absorb what has run; where history is packed each message waits for the
-        plan, and is a dead letter after a day. Rows of runs live for `run_lifetime`. Raises
-        StoreUnavailableError, and UnreadableRowError in time.
+        plan, and is a dead letter after a day. Raises StoreUnavailableError, and UnreadableRowError
+        in time.
         """
         if not self._messages:
-            return
+            return []
         sizes = Counter(_group_of(message) for message, _ in self._messages)
-        expires_at = max(m.due_at for m, _ in self._messages) + run_lifetime + _BEYOND_RUNS
-        wanted = chunks_of(sizes) if is_on and not is_late else {}
-        plan = Plan(self._segment, self._minute, salt, expires_at, wanted)
-        if not chunks.put_plan(plan):
-            try:
-                plan = chunks.get_plan(self._segment, self._minute) or plan
-            except UnreadableRowError:
-                if not is_late:  # which goes alone
-                    raise
+        plan = self._plan = self._plan or self._standing(chunks_of(sizes))
+        orders = list[Order]()
         members: dict[ChunkKey, dict[bytes, Member]] = {}
         for message, kind in self._messages:
             key = self._key_of(message, plan)
             if key is None:
-                yield message
+                orders.append(message)
                 continue
             # A generation may have entries of two kinds of slots, after a change of its zone.
             member = _member_of(message, kind)
@@ -98,7 +102,30 @@ class Gathered:
         for key, by_ref in members.items():
             listed = tuple(by_ref.values())
             for start in range(0, len(listed), MOST_MEMBERS):
-                yield ChunkMessage(key, listed[start : start + MOST_MEMBERS])
+                orders.append(ChunkMessage(key, listed[start : start + MOST_MEMBERS]))
+        self._messages.clear()
+        return orders
+
+    def _known_plan(self) -> Plan | None:
+        """The plan that does not depend on what is gathered: one without chunks, or that of a visit
+        before, which has not sent all of the minute."""
+        if self._is_late or not self._ports.chunked:
+            return self._standing({})
+        is_begun = self._minute <= minute_of(self._ports.clock.now())
+        return self._ports.chunks.get_plan(self._segment, self._minute) if is_begun else None
+
+    def _standing(self, wanted: Mapping[Group, int]) -> Plan:
+        """The minute's plan: one that stands, or this one, which stands from now on."""
+        expires_at = minute_start(self._minute + 1) + self._ports.run_lifetime + _BEYOND_RUNS
+        plan = Plan(self._segment, self._minute, self._salt, expires_at, wanted)
+        if self._ports.chunks.put_plan(plan):
+            return plan
+        try:
+            return self._ports.chunks.get_plan(self._segment, self._minute) or plan
+        except UnreadableRowError:
+            if not self._is_late:  # which goes alone
+                raise
+            return plan
 
     def _key_of(self, message: Message, plan: Plan) -> ChunkKey | None:
         group = _group_of(message)

@@ -88,7 +88,7 @@ class Visit:
         self._outbox = Outbox(
             ports.indexer, (control, control.backlog_cursor if backlog else control.cursor)
         )
-        self._gathered = Gathered(control.segment, -1)
+        self._gathered = self._nothing_gathered(-1)
         self._late_until = control.backlog[-1].until if backlog and control.backlog else -1
         self._minutes = 0
         self._migrated = 0
@@ -178,7 +178,7 @@ class Visit:
         """Decide everything that is due in one minute; messages that are not sent yet are in the
         outbox."""
         cursor = next((each for each in self._resume_at if each.minute == minute), None)
-        self._gathered = Gathered(self._control.segment, minute)
+        self._gathered = self._nothing_gathered(minute)
         self._keep_lease(cursor)
         slots, after_key = list(slots_of_minute(minute)), None
         if cursor is not None:
@@ -189,12 +189,14 @@ class Visit:
             after_key = None
         self._place_gathered()
 
+    def _nothing_gathered(self, minute: int) -> Gathered:
+        control = self._lease.stored
+        salt, is_late = control.lease_owner, self._backlog
+        return Gathered(self._ports, control.segment, minute, salt, is_late=is_late)
+
     def _place_gathered(self) -> None:
-        ports, gathered, is_late = self._ports, self._gathered, bool(self._backlog)
-        terms = self._lease.stored.lease_owner, ports.run_lifetime
-        for order in gathered.planned(ports.chunks, *terms, is_on=ports.chunked, is_late=is_late):
+        for order in self._gathered.taken():
             self._send(order)
-        gathered.clear()
 
     def _slot(self, slot: Slot, after_key: str | None, minute: int) -> None:
         segment = self._control.segment
@@ -361,7 +363,8 @@ class Visit:
         """Renew the lease when it is due, and stop when time is over; the minute has got to
         `cursor`."""
         is_out_of_time = self._ports.clock.now() >= self._deadline
-        if is_out_of_time and self._gathered:  # or no visit would ever get past this minute
+        # Or no visit would ever get past this minute.
+        if self._gathered.is_ready or (is_out_of_time and self._gathered):
             self._place_gathered()
         if not self._gathered:  # or what is gathered would not be gathered again
             self._outbox.mark((self._control, cursor))

@@ -137,15 +137,20 @@ class TestStoreFailures:
 
 
 class LastingAtOnce:
-    """Timers by which each call has lasted before it has begun."""
+    """Timers by which each call has lasted before it has begun; what is ordered then is called off
+    before its time."""
 
     def __init__(self) -> None:
         self.on = 0
         """That have not been called off."""
         self.looks: list[Callable[[], None]] = []
+        self._acts = False
 
     def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
-        act()
+        if not self._acts:
+            self._acts = True
+            act()
+            self._acts = False
         return self._call_off()
 
     def every(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:

@@ -10,6 +10,7 @@ from carillon.domain.wheel.entry import Entry, Slot, minute_of
 from carillon.schedules import SlotKind, parse_schedule
 from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.tick.chunking import MOST_MEMBERS, Gathered
+from tests.support.world import World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = minute_of(NOON)
@@ -23,11 +24,12 @@ def entry_of(job_id: str, slot: Slot = HOURLY) -> Entry:
 
 
 def chunks_of(*entries: Entry, store: MemoryChunkStore) -> list[ChunkMessage]:
-    gathered = Gathered(0, MINUTE)
+    world = World(NOON - timedelta(minutes=1))
+    ports = replace(world.tick_ports, chunks=store, chunked=True)
+    gathered = Gathered(ports, 0, MINUTE, "salt", is_late=False)
     for entry in entries:
         gathered.add(entry, replace(entry.message_at(NOON), lane=Lane.NORMAL))
-    orders = list(gathered.planned(store, "salt", timedelta(days=30), is_on=True, is_late=False))
-    return [order for order in orders if isinstance(order, ChunkMessage)]
+    return [order for order in gathered.taken() if isinstance(order, ChunkMessage)]
 
 
 def test_two_entries_of_one_generation_are_one_member() -> None:

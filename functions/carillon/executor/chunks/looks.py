@@ -20,6 +20,7 @@ from carillon.domain.execution.lateness import LATE
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run
+from carillon.errors import UnreadableRowError
 from carillon.executor.ports import ExecutorPorts
 from carillon.services.packed import chunk_by
 
@@ -42,10 +43,17 @@ class ChunkLooks:
         """`start`, unless a chunk has run the occurrence, or may be about to; with the attempt that
         died in one, if that does not count by the row `over`, and the occurrence is to start.
 
-        Made under the claim of the run's row, by strong reads. Raises StoreUnavailableError.
+        Made under the claim of the run's row, by strong reads. Raises StoreUnavailableError; for
+        what cannot be read only where history is packed, since rows stop nearly all without it.
         """
-        for look in self._looks(job, message, now):
-            chunk = chunk_by(self._ports.chunks, look)
+        try:
+            looks = self._looks(job, message, now)
+            found = [(each, chunk_by(self._ports.chunks, each)) for each in looks]
+        except UnreadableRowError:
+            if self._ports.packed_history:
+                raise
+            found = []
+        for look, chunk in found:
             if chunk is None:
                 continue
             if chunk.ends is None:

@@ -101,22 +101,27 @@ class MemberRun:
 
     def _called(self, run: Run, job: Job, order: PreparedCall) -> Run:
         """The run as its call has left it. A call that lasts puts a row, so that the others' end
-        can be recorded, and is stopped as any other from then on."""
+        can be recorded, and is stopped as any other from then on. Where that fails it is tried
+        again for as long as the call lasts."""
+        ordered = list[Callable[[], None]]()
 
         def lasts() -> None:
             try:
                 self._row = run if self._ports.runs.claim(run, None) else None
             except StoreUnavailableError:
+                self._row = None
+            if self._row is None:
+                ordered.append(self._ports.timers.after(LOOK_SECONDS, lasts))
                 return
-            if self._row is not None:
-                self._settle(Ended(Outcome.ALONE))
-                self._unwatch = self._runs.stop_watch.watch(run, self._stopped)
+            self._settle(Ended(Outcome.ALONE))
+            self._unwatch = self._runs.stop_watch.watch(run, self._stopped)
 
         self._is_called = True
-        call_off = self._ports.timers.after(LOOK_SECONDS, lasts)
+        ordered.append(self._ports.timers.after(LOOK_SECONDS, lasts))
         limit_seconds = job.time_limit_seconds(self._ports.longest_timeout_seconds)
         ended = delivered(self._ports, run, job, order, limit_seconds, self._stopped)
-        call_off()
+        while ordered:  # one under way may order another
+            ordered.pop()()
         self._unwatch()
         return ended
 

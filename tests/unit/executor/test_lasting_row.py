@@ -1,0 +1,33 @@
+"""A call of a chunk that lasts gets its row as soon as the table takes it."""
+
+from dataclasses import replace
+from time import monotonic, sleep
+
+import pytest
+
+from carillon.clock import SideBySideThreads
+from carillon.executor.router import Router
+from carillon.executor.targets import Call, Outcome, Success
+from tests.unit.executor.chunk_kit import World
+from tests.unit.faults import failing
+
+
+def test_one_put_that_fails_does_not_bind_all_others_to_a_call_that_lasts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World("a", "b", "c")
+    monkeypatch.setattr("carillon.executor.chunks.member_run.LOOK_SECONDS", 0.05)
+    world.executor = Router(replace(world.executor_ports, side_by_side=SideBySideThreads(3)))
+    seen: list[bool] = []
+
+    def last(call: Call) -> Outcome:
+        until = monotonic() + 10
+        while monotonic() < until and not all(map(world.row, "abc")):
+            sleep(0.02)
+        seen.extend(world.row(name) is not None for name in "abc")
+        return Success("at last")
+
+    world.answer(b=last)
+    with failing(world.runs, "claim", times=1):
+        world.handle_chunk(world.order())
+    assert seen == [True, True, True]
