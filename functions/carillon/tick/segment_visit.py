@@ -167,9 +167,8 @@ class Visit:
 
     def _late_of(self, entry: Entry, minute: int) -> list[Message]:
         messages, _, _ = self._decide(entry, minute, self._under_calendar(entry))
-        control = self._control
-        late = (message for message in messages if self._is_late(message))
-        return [message for message in late if not may_be_chunked(entry, message, control)]
+        late = filter(self._is_late, messages)
+        return [each for each in late if not may_be_chunked(entry, each, self._control)]
 
     def _is_late(self, message: Message) -> bool:
         return minute_of(message.starts_at) <= self._late_until
@@ -190,9 +189,8 @@ class Visit:
         self._place_gathered()
 
     def _nothing_gathered(self, minute: int) -> Gathered:
-        control = self._lease.stored
-        salt, is_late = control.lease_owner, self._backlog
-        return Gathered(self._ports, control.segment, minute, salt, is_late=is_late)
+        segment, salt = self._control.segment, self._lease.stored.lease_owner
+        return Gathered(self._ports, segment, minute, salt, is_late=self._backlog)
 
     def _place_gathered(self) -> None:
         for order in self._gathered.taken():
@@ -363,8 +361,7 @@ class Visit:
         """Renew the lease when it is due, and stop when time is over; the minute has got to
         `cursor`."""
         is_out_of_time = self._ports.clock.now() >= self._deadline
-        # Or no visit would ever get past this minute.
-        if self._gathered.is_ready or (is_out_of_time and self._gathered):
+        if self._gathered.is_ready or (is_out_of_time and self._gathered):  # or it never ends
             self._place_gathered()
         if not self._gathered:  # or what is gathered would not be gathered again
             self._outbox.mark((self._control, cursor))

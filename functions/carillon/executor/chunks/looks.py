@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from carillon.domain.chunks.chunk import Outcome, dead_attempt
+from carillon.domain.chunks.chunk import Chunk, Outcome, dead_attempt
 from carillon.domain.chunks.looking import Look, looks_of, was_just_changed
+from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.decisions import (
     LONGEST_BRIEF_WAIT,
     Defer,
@@ -22,7 +23,10 @@ from carillon.domain.message import Message
 from carillon.domain.run import Run
 from carillon.errors import UnreadableRowError
 from carillon.executor.ports import ExecutorPorts
-from carillon.services.packed import chunk_by
+
+_TO_COME = LATE + timedelta(seconds=5)
+"""A chunk that is claimed later than that after its time runs nothing; with the difference of two
+clocks."""
 
 
 class ChunkLooks:
@@ -47,14 +51,16 @@ class ChunkLooks:
         what cannot be read only where history is packed, since rows stop nearly all without it.
         """
         try:
-            looks = self._looks(job, message, now)
-            found = [(each, chunk_by(self._ports.chunks, each)) for each in looks]
+            found = [(each, *self._named(each)) for each in self._looks(job, message, now)]
         except UnreadableRowError:
             if self._ports.packed_history:
                 raise
             found = []
-        for look, chunk in found:
-            if chunk is None:
+        for look, key, chunk in found:
+            is_own = look.generation_id == job.generation.generation_id
+            if chunk is None and key is not None and is_own and now < message.due_at + _TO_COME:
+                return Defer(message.due_at + _TO_COME, "a chunk that may have it is to come")
+            if chunk is None or look.ref not in chunk.refs:
                 continue
             if chunk.ends is None:
                 # For some tenths of a second, or as long as its slowest call takes: 2 s at most.
@@ -72,6 +78,12 @@ class ChunkLooks:
                 made_for = replace(message, generation_id=look.generation_id)
                 start = replace(go, died=dead_attempt(chunk, made_for, (), now))
         return start
+
+    def _named(self, look: Look) -> tuple[ChunkKey | None, Chunk | None]:
+        """The chunk that the plan names for it, if any, and its row once it has been claimed."""
+        chunks = self._ports.chunks
+        key = look.key_by(chunks.get_plan(look.segment, look.minute))
+        return key, None if key is None else chunks.get(key)
 
     def _looks(self, job: Job, message: Message, now: datetime) -> Iterable[Look]:
         """What has succeeded in a chunk has no row where history is packed, or was, and none yet
