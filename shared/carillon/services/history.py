@@ -9,6 +9,7 @@ from carillon.clock import Clock
 from carillon.domain.job import Job
 from carillon.domain.run import Attention, Run, RunKey
 from carillon.services.packed import PackedRuns
+from carillon.stores.cursors import encode_cursor, runs_of
 from carillon.stores.ports import DeadLetterFilter, Page, RunStore, Stores
 
 PARALLEL_JOBS = 16
@@ -84,6 +85,10 @@ class History:
         return self._packed.merged(
             rows, self._runs.get, scope, limit, cursor, span, consistent=consistent
         )
+
+    def behind(self, run: Run) -> str:
+        """The cursor of its job's pages from behind it on."""
+        return encode_cursor(runs_of(run.key.owner, run.key.job_id), run.key.sort_key)
 
     def latest(self, owner: str, job_id: str, count: int = 1) -> tuple[Run, ...]:
         """At most `count` of the job's runs, newest fire time first; may be a little behind."""

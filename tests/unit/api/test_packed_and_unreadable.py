@@ -1,6 +1,7 @@
 """Packed runs beside what cannot be read, is to come, or has not been in any chunk: a failure stays
 as small as its cause."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -105,3 +106,34 @@ def test_a_chunk_that_cannot_be_read_hides_no_sums(
     answer = client.get("/runs/summary", **SINCE)
     assert (answer.status, answer.json["complete"]) == (200, False), answer.text
     assert sum(each["counts"]["missed"] for each in answer.json["buckets"]) == 0, "it is not known"
+
+
+def test_a_filter_costs_requests_by_the_hundred_rows(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = packed_client(world)
+    job = make(world, client, schedule="* * * * *")
+    for number in range(120):
+        succeeded_at(world, job, DUE_AT + number * MINUTE)
+    world.clock.set(DUE_AT + 120 * MINUTE)
+    asked = Counter[str]()
+    get_all = world.chunks.get_all
+
+    def counted(keys: Any, *, consistent: bool) -> Any:
+        asked["chunks"] += 1
+        return get_all(keys, consistent=consistent)
+
+    monkeypatch.setattr(world.chunks, "get_all", counted)
+    ways = {"job": job.job_id, "status": "succeeded", "limit": "7"}
+    shown, cursor = list[str](), None
+    while True:
+        page = client.get("/runs", **ways, **({"cursor": cursor} if cursor else {})).json
+        shown += [run["run_id"] for run in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert len(shown) == len(set(shown)) == 120
+    asked.clear()
+    none = client.get("/runs", job=job.job_id, status="dead", limit="1").json
+    assert none["items"] == []
+    assert asked["chunks"] < 20, "not one for each run"

@@ -29,6 +29,7 @@ _STEPS = {
     "hour": timedelta(hours=1),
     "day": timedelta(days=1),
 }
+_ROWS_AT_ONCE = 100
 _MOST_ROWS = 500
 """Rows of one job's history that a page reads."""
 
@@ -84,26 +85,32 @@ class ActivityService:
         limit: int,
         cursor: str | None,
     ) -> ActivityPage:
-        """A page of one job's history, newest fire time first."""
+        """A page of one job's history, newest fire time first. What is looked through for those to
+        choose is read by the hundred, whatever the limit: each page costs several requests."""
         job = self._jobs.find(owner, job_id)
         if job is None:
             raise MissingError("job", job_id)
         tags = tuple(sorted(job.spec.tags.items()))
         from_at, until_at = whole_span(span.from_at, span.until_at)
         since = None if span.after is None else span.after - OVERLAP
+        takes_all = since is None and only == ActivityFilter()
+        size = limit if takes_all else max(limit, _ROWS_AT_ONCE)
         found: list[Result] = []
-        for _ in range(-(-_MOST_ROWS // limit)):
+        for _ in range(-(-_MOST_ROWS // size)):
             page = self._history.page(
-                owner, job_id, limit - len(found), cursor, from_at=from_at, until_at=until_at
+                owner, job_id, size, cursor, from_at=from_at, until_at=until_at
             )
+            for run in page.items:
+                result = result_of(run, job.spec.name, tags)
+                if only.chooses(result) and (since is None or run.updated_at >= since):
+                    found.append(result)
+                if len(found) == limit:
+                    is_last = run is page.items[-1] and page.next_cursor is None
+                    return ActivityPage(
+                        tuple(found), None if is_last else self._history.behind(run)
+                    )
             cursor = page.next_cursor
-            results = [
-                result_of(run, job.spec.name, tags)
-                for run in page.items
-                if since is None or run.updated_at >= since
-            ]
-            found += filter(only.chooses, results)
-            if len(found) == limit or cursor is None:
+            if cursor is None:
                 break
         return ActivityPage(tuple(found), cursor)
 
