@@ -1,9 +1,9 @@
 """Bugs planted into chunks: their claim, their finish, what follows, and the looks at them."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,11 +11,12 @@ import carillon.domain.execution.start_decision as starting
 import carillon.executor.chunks.protocol as protocol
 import carillon.tick.chunking as chunking
 from carillon.domain.chunks.chunk import Chunk, Disband, Ended, Outcome, finished
-from carillon.domain.chunks.message import ChunkMessage, Order
-from carillon.domain.chunks.placing import Plan
+from carillon.domain.chunks.message import ChunkMessage
+from carillon.domain.chunks.placing import Group, Plan
 from carillon.domain.decisions import Drop, Leave, Proceed, Start
 from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.run import Run, RunKey
+from carillon.domain.wheel.entry import minute_start
 from carillon.executor.batch import Report
 from carillon.executor.chunks.looks import ChunkLooks
 from carillon.executor.chunks.member_run import MemberRun
@@ -23,7 +24,6 @@ from carillon.executor.chunks.protocol import ChunkProtocol
 from carillon.executor.chunks.under_way import UnderWay
 from carillon.simulation.faults import Draws
 from carillon.stores.memory.chunks import MemoryChunkStore
-from carillon.stores.ports import ChunkStore
 from carillon.tick.chunking import Gathered
 from carillon.tick.segment_visit import Visit
 from tests.simulation.mutants.kit import (
@@ -103,17 +103,11 @@ def _adopts(original: Code) -> Code:
 
 
 def _own_plan(original: Code) -> Code:
-    def planned(
-        self: Gathered, chunks: ChunkStore, salt: str, run_lifetime: timedelta, **terms: bool
-    ) -> Iterator[Order]:
-        def put_plan(plan: Plan) -> bool:
-            chunks.put_plan(plan)
-            return True
+    def standing(self: Gathered, wanted: Mapping[Group, int]) -> Plan:
+        original(self, wanted)
+        return Plan(self._segment, self._minute, self._salt, minute_start(self._minute), wanted)
 
-        stubborn = SimpleNamespace(put_plan=put_plan)
-        yield from original(self, stubborn, salt, run_lifetime, **terms)
-
-    return planned
+    return standing
 
 
 def _marks_at_once(original: Code) -> Code:
@@ -273,7 +267,10 @@ CHUNKS: tuple[Mutant, ...] = (
         "plan_not_obeyed",
         _TWICE,
         "a tick that finds a plan sends by its own",
-        (Swap(Gathered, "planned", _own_plan),),
+        (
+            Swap(Gathered, "_standing", _own_plan),
+            Swap(Gathered, "_known_plan", instead(lambda self: None)),
+        ),
     ),
     Mutant(
         "cursor_passes_gathered",

@@ -86,9 +86,9 @@ class ChunkLooks:
         return key, None if key is None else chunks.get(key)
 
     def _looks(self, job: Job, message: Message, now: datetime) -> Iterable[Look]:
-        """What has succeeded in a chunk has no row where history is packed, or was, and none yet
-        where it is not: no row stops what may be a second message. Of a changed job the records
-        alone know for certain in which chunk it was: in a pause the row's place changes."""
+        """No row stops what may be a second message: a success in a chunk has none where history is
+        packed, or was then, and elsewhere none yet. Of a changed job the records alone know for
+        certain in which chunk it was: in a pause the row's place changes."""
         is_late = now - message.due_at > LATE or message.in_time is not None
         is_own = message.generation_id == job.generation.generation_id
         is_second = is_late or not is_own or was_just_changed(job, message.key.fire_at)
