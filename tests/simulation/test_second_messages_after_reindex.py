@@ -34,6 +34,16 @@ def made() -> World:
     return world
 
 
+def reindex_after_failures(world: World, store: object, method: str) -> None:
+    """The method fails for 26 s, with an occurrence in them."""
+    world.run_until(NOW - timedelta(seconds=26))
+    with failing(store, method, DOWN):
+        world.run_until(NOW)
+    reindex(world, since=NOW - timedelta(minutes=2))
+    world.tick()
+    world.run_until(NOW + timedelta(minutes=2))
+
+
 def called_twice(world: World) -> list[str]:
     made = Counter((call.run_id, call.attempt) for call in world.targets.calls)
     return sorted(run_id for (run_id, _), count in made.items() if count > 1)
@@ -52,12 +62,7 @@ def test_what_was_packed_is_not_run_again_once_packed_history_is_off() -> None:
 
 def test_with_rows_what_has_succeeded_is_not_run_again_before_its_copy_is_there() -> None:
     world = made()
-    world.run_until(NOW - timedelta(seconds=26))
-    with failing(world.runs, "put_copies", DOWN):
-        world.run_until(NOW)
-    reindex(world, since=NOW - timedelta(minutes=2))
-    world.tick()
-    world.run_until(NOW + timedelta(minutes=2))
+    reindex_after_failures(world, world.runs, "put_copies")
     assert called_twice(world) == []
 
 
@@ -65,10 +70,5 @@ def test_with_rows_what_has_succeeded_is_not_run_again_before_its_copy_is_there(
 def test_a_chunk_does_not_run_what_has_run_alone_before_it_came(on: bool) -> None:
     world = made()
     packed(world, on=on)
-    world.run_until(NOW - timedelta(seconds=26))
-    with failing(world.chunks, "claim", DOWN):
-        world.run_until(NOW)
-    reindex(world, since=NOW - timedelta(minutes=2))
-    world.tick()
-    world.run_until(NOW + timedelta(minutes=2))
+    reindex_after_failures(world, world.chunks, "claim")
     assert called_twice(world) == []

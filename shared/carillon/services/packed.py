@@ -13,6 +13,7 @@ from carillon.domain.chunks.history import (
     records_of,
 )
 from carillon.domain.chunks.looking import Look
+from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.chunks.placing import Plan
 from carillon.domain.job import Job
 from carillon.domain.message import Message
@@ -72,11 +73,13 @@ class PackedRuns:
         looks, reasons = self._looks(job or self._jobs.get(key.owner, key.job_id), key)
         for look in looks:
             try:
-                chunk = chunk_by(self._chunks, look)
+                _, chunk = named_by(self._chunks, look)
             except UnreadableRowError as error:
                 reasons.append(str(error))
                 continue
-            found = None if chunk is None else _in_chunk(chunk, look, key)
+            if chunk is None or look.ref not in chunk.refs:
+                continue
+            found = _in_chunk(chunk, look, key)
             if found is not None:
                 return found
         for reason in reasons:
@@ -239,11 +242,11 @@ def _fire_at_of(position: str) -> datetime:
         raise InvalidFieldError("cursor", REFUSED) from None
 
 
-def chunk_by(chunks: ChunkStore, look: Look) -> Chunk | None:
-    """The chunk that has the occurrence, by two strong reads; None where none has it, or yet."""
+def named_by(chunks: ChunkStore, look: Look) -> tuple[ChunkKey | None, Chunk | None]:
+    """The chunk that the plan names for the occurrence, if any, and its row once it has been
+    claimed, by two strong reads. Raises UnreadableRowError, StoreUnavailableError."""
     key = look.key_by(chunks.get_plan(look.segment, look.minute))
-    chunk = None if key is None else chunks.get(key)
-    return chunk if chunk is not None and look.ref in chunk.refs else None
+    return key, None if key is None else chunks.get(key)
 
 
 def _in_chunk(chunk: Chunk, look: Look, key: RunKey) -> Run | None:

@@ -23,6 +23,7 @@ from carillon.domain.message import Message
 from carillon.domain.run import Run
 from carillon.errors import UnreadableRowError
 from carillon.executor.ports import ExecutorPorts
+from carillon.services.packed import named_by
 
 _TO_COME = LATE + timedelta(seconds=5)
 """A chunk that is claimed later than that after its time runs nothing; with the difference of two
@@ -50,13 +51,8 @@ class ChunkLooks:
         Made under the claim of the run's row, by strong reads. Raises StoreUnavailableError; for
         what cannot be read only where history is packed, since rows stop nearly all without it.
         """
-        try:
-            found = [(each, *self._named(each)) for each in self._looks(job, message, now)]
-        except UnreadableRowError:
-            if self._ports.packed_history:
-                raise
-            found = []
-        for look, key, chunk in found:
+        for look in self._looks(job, message, now):
+            key, chunk = self._named(look)
             is_own = look.generation_id == job.generation.generation_id
             if chunk is None and key is not None and is_own and now < message.due_at + _TO_COME:
                 return Defer(message.due_at + _TO_COME, "a chunk that may have it is to come")
@@ -80,10 +76,12 @@ class ChunkLooks:
         return start
 
     def _named(self, look: Look) -> tuple[ChunkKey | None, Chunk | None]:
-        """The chunk that the plan names for it, if any, and its row once it has been claimed."""
-        chunks = self._ports.chunks
-        key = look.key_by(chunks.get_plan(look.segment, look.minute))
-        return key, None if key is None else chunks.get(key)
+        try:
+            return named_by(self._ports.chunks, look)
+        except UnreadableRowError:
+            if self._ports.packed_history:
+                raise
+            return None, None
 
     def _looks(self, job: Job, message: Message, now: datetime) -> Iterable[Look]:
         """No row stops what may be a second message: a success in a chunk has none where history is
@@ -92,4 +90,10 @@ class ChunkLooks:
         is_late = now - message.due_at > LATE or message.in_time is not None
         is_own = message.generation_id == job.generation.generation_id
         is_second = is_late or not is_own or was_just_changed(job, message.key.fire_at)
-        return self._ports.packed.looks(job, message.key) if is_second else looks_of(job, message)
+        try:
+            if is_second:
+                return self._ports.packed.looks(job, message.key)
+        except UnreadableRowError:
+            if self._ports.packed_history:
+                raise
+        return looks_of(job, message)
