@@ -87,8 +87,8 @@ def _opened(request: pytest.FixtureRequest) -> Iterator[Kit]:
             url = request.getfixturevalue("ministack_server")
             environment.setenv("AWS_ENDPOINT_URL", url)
             if request.param == "ministack":
-                yield kits.ministack_kit()
+                yield kits.served_kit()
                 return
             tables = request.getfixturevalue("dynalite_server")
             environment.setenv("AWS_ENDPOINT_URL_DYNAMODB", tables)
-            yield kits.dynalite_kit()
+            yield kits.served_kit()

@@ -160,14 +160,10 @@ def moto_kit() -> Iterator[Kit]:
         yield _aws_kit(is_threaded=False, wait=traveller.shift)
 
 
-def ministack_kit() -> Kit:
-    """On the MiniStack that AWS_ENDPOINT_URL names."""
+def served_kit() -> Kit:
+    """On the MiniStack that AWS_ENDPOINT_URL names, and the dynalite, if any, that
+    AWS_ENDPOINT_URL_DYNAMODB names."""
     return _aws_kit(is_threaded=True, wait=sleep)
-
-
-def dynalite_kit() -> Kit:
-    """On the dynalite that AWS_ENDPOINT_URL_DYNAMODB names, with the queues of a MiniStack."""
-    return _aws_kit(is_threaded=True, wait=sleep, has_expiry=False)
 
 
 @contextmanager
@@ -179,8 +175,8 @@ def named_kit(name: str) -> Iterator[Kit]:
         yield kit
 
 
-def _aws_kit(is_threaded: bool, wait: Callable[[float], None], has_expiry: bool = True) -> Kit:
-    settings = create_deployment(f"contract-{uuid.uuid4().hex[:8]}", has_expiry=has_expiry)
+def _aws_kit(is_threaded: bool, wait: Callable[[float], None]) -> Kit:
+    settings = create_deployment(f"contract-{uuid.uuid4().hex[:8]}")
     stores = open_stores(settings, SystemClock())
     sqs = boto3.client("sqs")
 

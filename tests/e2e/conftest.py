@@ -17,7 +17,8 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from carillon.client.session import MOST_REPETITIONS
+from carillon.client.session import MOST_REPETITIONS, is_repeated, wait_seconds
+from carillon.client.steps import Answer, Request
 from carillon.local.api_client import Api, warm
 from carillon.local.deployment import Deployment, create_user, deploy, sign_in, synthesize
 from carillon.local.emulator import Emulator
@@ -67,15 +68,20 @@ def installed(endpoint_url: str, assembly: Path) -> Deployment:
 
 
 class Patient(httpx2.HTTPTransport):
-    """Sends again what comes too soon (429), as often as the command does."""
+    """Sends again what the command does: what came too soon, and what a busy machine lost. For
+    that each POST has a key."""
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        for _ in range(MOST_REPETITIONS):
+        if request.method == "POST":
+            request.headers.setdefault("Idempotency-Key", uuid4().hex)
+        asked = Request(request.method, str(request.url), headers=request.headers)
+        for number in range(MOST_REPETITIONS):
             answer = super().handle_request(request)
-            if answer.status_code != httpx2.codes.TOO_MANY_REQUESTS:
+            got = Answer(answer.status_code, "", answer.headers, b"")
+            if not is_repeated(asked, got):
                 return answer
             answer.close()
-            sleep(float(answer.headers.get("Retry-After", 1)))
+            sleep(wait_seconds(got, number, fraction=0.5))
         return super().handle_request(request)
 
 

@@ -1,6 +1,6 @@
 """A bare dynalite: DynamoDB alone, which its authors validate against the one of AWS.
 
-It knows no expiry (UpdateTimeToLive). BatchGetItem ends at 1 MB with `UnprocessedKeys`, as on AWS.
+BatchGetItem ends at 1 MB with `UnprocessedKeys`, as on AWS.
 """
 
 import os

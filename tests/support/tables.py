@@ -1,6 +1,7 @@
 """Tables and queues for tests, made from the PynamoDB models.
 
-The deployed ones come from the template; an infra test compares the two.
+The deployed ones come from the template; an infra test compares the two. Nothing expires here: the
+rows of many tests are of a fixed day, and MiniStack takes away what has expired by its own clock.
 """
 
 import json
@@ -54,12 +55,12 @@ def shape_of(model: type[Model]) -> TableShape:
     )
 
 
-def create_deployment(prefix: str, *, has_expiry: bool = True) -> Settings:
+def create_deployment(prefix: str) -> Settings:
     """New tables and lanes on whatever boto3 reaches, and the settings that name them."""
     names = {kind: f"{prefix}-{kind}" for kind in MODELS}
     dynamodb = boto3.client("dynamodb")
     for kind, model in MODELS.items():
-        create_table(dynamodb, model, names[kind], has_expiry=has_expiry)
+        create_table(dynamodb, model, names[kind])
     urls = create_queues(boto3.client("sqs"), prefix)
     return Settings.from_environment(
         {
@@ -70,9 +71,7 @@ def create_deployment(prefix: str, *, has_expiry: bool = True) -> Settings:
     )
 
 
-def create_table(
-    client: "DynamoDBClient", model: type[Model], name: str, *, has_expiry: bool = True
-) -> None:
+def create_table(client: "DynamoDBClient", model: type[Model], name: str) -> None:
     shape = shape_of(model)
     definition: dict[str, Any] = {
         "TableName": name,
@@ -84,11 +83,6 @@ def create_table(
         definition["GlobalSecondaryIndexes"] = shape.global_indexes
     client.create_table(**definition)
     client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1})
-    if has_expiry:
-        client.update_time_to_live(
-            TableName=name,
-            TimeToLiveSpecification={"Enabled": True, "AttributeName": shape.ttl_attribute},
-        )
 
 
 def create_queues(client: "SQSClient", prefix: str) -> dict[Lane, str]:

@@ -11,7 +11,7 @@ from carillon.console.loopback import Loopback
 from carillon.local.deployment import Deployment
 from carillon.local.receiver import Receiver
 from tests.browser.conftest import Visit
-from tests.e2e.conftest import NEVER, Person, person
+from tests.e2e.conftest import NEVER, Person, person, post, task
 
 """A job that fires every minute, and the page that shows it."""
 
@@ -64,10 +64,7 @@ def test_a_day_at_the_console(
 ) -> None:
     page = visit.page
     for name in ("alpha", "nightly report", "zulu"):
-        carol.http.post(
-            "/jobs",
-            json={"name": name, "schedule": NEVER, "target": {"type": "task", "name": "echo"}},
-        )
+        post(carol, "/jobs", {"name": name, "schedule": NEVER, "target": task("echo")}, 201)
     visit.open(console)
     expect(page.locator("tbody tr")).to_have_count(3)
 
