@@ -105,8 +105,10 @@ def _reads_first(original: Code) -> Code:
 def _gives_up(original: Code) -> Code:
     """A worker whose finish was refused takes it for done, and acknowledges."""
 
-    def start(self: RunProtocol, context: RunContext, claim: Claim, ends_at: datetime) -> Report:
-        report: Report | None = original(self, context, claim, ends_at)
+    def start(
+        self: RunProtocol, came: Message, context: RunContext, claim: Claim, ends_at: datetime
+    ) -> Report:
+        report: Report | None = original(self, came, context, claim, ends_at)
         refused = "its finish was refused"
         return report or Report(Handled.REPEATED, context.message, claim.run, refused)
 

@@ -254,11 +254,11 @@ def test_noise_takes_no_row_along_that_another_filing_has_claimed_too(
 
     world.new_generation(job)
     world.clock.advance(LEASE_SECONDS)
-    assert world.handle(noise).handled is Handled.DROPPED
-    assert world.run_of(counts).generation_id == counts.generation_id
-    assert world.handle(counts).handled is Handled.RAN
+    assert world.handle(noise).handled is Handled.RAN, "for the generation that counts"
+    assert world.handle(counts).handled is Handled.REPEATED
     run = world.run_of(counts)
     assert (run.status, run.attempt, run.other_generations) == (RunStatus.SUCCEEDED, 3, ())
+    assert run.generation_id == counts.generation_id
 
 
 def test_an_attempt_stays_that_was_made_for_a_generation_yet_to_be_committed(
@@ -274,9 +274,10 @@ def test_an_attempt_stays_that_was_made_for_a_generation_yet_to_be_committed(
     assert world.jobs.replace(changed, job.revision)
 
     world.clock.advance(LEASE_SECONDS)
-    assert world.handle(replace(older, in_time=False)).handled is Handled.DROPPED
-    assert world.handle(newer).handled is Handled.RAN
-    assert world.run_of(newer).attempt == 2
+    assert world.handle(replace(older, in_time=False)).handled is Handled.RAN
+    assert world.handle(newer).handled is Handled.REPEATED
+    run = world.run_of(newer)
+    assert (run.attempt, run.generation_id) == (2, newer.generation_id)
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -285,7 +286,8 @@ def test_a_run_that_another_filing_begins_is_the_own_filings(
 ) -> None:
     """Found by the simulation: a duplicate from before a resume ran an occurrence of a generation
     that counts, came again after the next resume, and removed the row with the attempts that were
-    made; the own message had been acknowledged when it met the run."""
+    made; the own message had been acknowledged when it met the run. Seed 9601000088: where it never
+    comes, as a catch-up passes it over, the row that was left to it was RUNNING for ever."""
     first = job
     job = world.new_generation(job)
     own, older = world.due(job), message_of(first, NOON + timedelta(minutes=1))
@@ -306,12 +308,14 @@ def test_a_run_that_another_filing_begins_is_the_own_filings(
 
     world.new_generation(job)
     world.clock.advance(LEASE_SECONDS)
-    assert world.handle(older).handled is Handled.DROPPED
-    assert len(world.run_of(own).attempts) == begun.attempt - 1
-    comes_again = retries[0] if fails else own
-    assert world.handle(comes_again).handled is Handled.RAN
+    ran = world.handle(older).handled
+    assert ran is (Handled.DROPPED if fails else Handled.RAN)
+    if fails:
+        assert len(world.run_of(own).attempts) == begun.attempt - 1
+        assert world.handle(retries[0]).handled is Handled.RAN
     run = world.run_of(own)
     assert (run.status, run.attempt) == (RunStatus.SUCCEEDED, begun.attempt + 1)
+    assert (run.generation_id, run.other_generations) == (begun.generation_id, ())
 
 
 @pytest.mark.parametrize("seconds", [FUNCTION_SECONDS, 5], ids=["another lane", "another process"])

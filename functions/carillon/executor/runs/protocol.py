@@ -203,6 +203,7 @@ class RunProtocol:
             raise
         if context is None or isinstance(start, Drop | Defer | Redirect):
             return self._releasing.release(message, claim, start)
+        claim = replace(claim, run=running.adopted(claim.run, context.message))
         now, attempts = self._ports.clock.now(), context.job.spec.retry.max_attempts
         if isinstance(start, Skip):
             return self.finish(running.skipped(claim.run, start.reason, now, start.note), context)
@@ -218,7 +219,7 @@ class RunProtocol:
             claim = replace(claim, run=replace(claim.run, note=start.note))
         if ends_at is None or claim.run.attempt > attempts:
             return self.finish(running.undelivered(claim.run, claim.over, attempts, now), context)
-        return self._start(context, claim, ends_at)
+        return self._start(message, context, claim, ends_at)
 
     def _run_latest_instead(
         self, context: RunContext, claim: Claim, latest: Message, ends_at: datetime
@@ -250,7 +251,9 @@ class RunProtocol:
         note = f"{latest.key.run_id} {words}"
         return running.skipped(claim.run, SkipReason.CATCH_UP, self._ports.clock.now(), note)
 
-    def _start(self, context: RunContext, claim: Claim, ends_at: datetime) -> Report | None:
+    def _start(
+        self, came: Message, context: RunContext, claim: Claim, ends_at: datetime
+    ) -> Report | None:
         """Pass the gates, and deliver the run; a run that is held back waits in its row.
 
         First a run that another generation's message has claimed is put under the job's own.
@@ -260,7 +263,7 @@ class RunProtocol:
             if not self._ports.runs.finish(running.being_adopted(claim.run, own)):
                 return None
             claim = replace(claim, run=running.adopted(claim.run, own))
-        came, run, message = context.message, claim.run, own or context.message
+        run, message = claim.run, own or context.message
         context = replace(context, message=message, job=self.slow_lane.by_host(context.job))
         limit_seconds = context.job.time_limit_seconds(self._ports.longest_timeout_seconds)
         needed = timedelta(seconds=limit_seconds) + FINISH_RESERVE
@@ -336,7 +339,7 @@ class RunProtocol:
         self, message: Message, ends_at: datetime | None, claim: Claim | None = None
     ) -> tuple[RunContext | None, Start]:
         """Read the job, then its calendar, and decide; record what an outage left out, remove a
-        stale entry.
+        stale entry. The context's message is the one that was decided about.
 
         Done for duplicates, too: a message of another generation may have been quicker.
         """
@@ -345,11 +348,15 @@ class RunProtocol:
         by_schedule = starting.is_by_schedule(message)
         closed = context.closed_days if context is not None and by_schedule else None
         now, before = self._ports.clock.now(), None if context is None else context.before
-        start = starting.decide_start(job, message, now, closed, before)
+        for standing in (message, *running.in_place_of_others(claim, message)):
+            start = starting.decide_start(job, standing, now, closed, before)
+            if not isinstance(start, Drop):
+                break
         counted = start if isinstance(start, Proceed | YieldToLatest | Skip | Redirect) else None
         # Without a claim nothing is to start, and no chunk decides what is recorded.
         if claim is not None and job is not None and by_schedule and counted is not None:
-            start = self._chunk_looks.before(counted, job, message, claim.over, now)
+            start = self._chunk_looks.before(counted, job, standing, claim.over, now)
+        context = None if context is None else replace(context, message=standing)
         if context is not None and counted is not None and not isinstance(start, Defer):
             self._catching_up.record(context, now)
         self._ports.indexer.remove_stale_entry(job, message)
