@@ -2,11 +2,13 @@
 
 import re
 from typing import Annotated, Literal
+from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body, Path
 from pydantic import BaseModel, Field
 
+from carillon.api.http.callers import MOST_SUBJECT_CHARACTERS, is_subject
 from carillon.api.http.problems import ContendedError, Kind
 from carillon.api.http.routing import OPERATOR, Resource, Routes, route
 from carillon.api.http.throttle import Throttle
@@ -40,7 +42,7 @@ OwnerName = Annotated[
     str,
     Path(
         min_length=1,
-        max_length=255,
+        max_length=3 * MOST_SUBJECT_CHARACTERS,  # each may be encoded
         description="The team's name, or the subject of the person's tokens.",
     ),
 ]
@@ -184,14 +186,20 @@ class QuotaRoutes(Resource):
         within half a minute. What is in use beyond a lower one stays; more of it is refused. The
         change is among those of the owner."""
         owner = _owner_of(kind, name)
-        row = self._service.put(owner, body, self._caller().author)
-        self._telemetry.record(Action.QUOTA_PUT, owner=owner, revision=row.revision)
+        author = self._caller().author
+        row = self._service.put(owner, body, author)
+        self._telemetry.record(Action.QUOTA_PUT, by=author, owner=owner, revision=row.revision)
         return Response(200, JSON, self._service.read(owner))
 
 
 def _owner_of(kind: str, name: str) -> str:
-    """Raises InvalidFieldError for what cannot be a team."""
+    """The owner of a part of a path; raises InvalidFieldError for what cannot be a team, or the
+    subject of a token."""
+    name = unquote(name)
     if kind == "user":
+        if not is_subject(name):
+            message = f"must be at most {MOST_SUBJECT_CHARACTERS} printable characters of ASCII"
+            raise InvalidFieldError("name", message)
         return user_owner(name)
     if not re.fullmatch(TEAM_NAME, name):
         message = f"{name!r} cannot be a team: lower-case letters, digits and dash, 63 at most"

@@ -1,5 +1,6 @@
 """Requests to hand jobs over: who may, which jobs, and what is noted."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -50,6 +51,8 @@ def test_an_admin_of_both_hands_jobs_over(world: World) -> None:
     assert client.post(PATH, GROWTH, key='"k"').status == 422
     (change,) = client.get("/changes").json["items"]
     assert (change["action"], change["by"]["name"]) == ("hand_over", "Ann")
+    lines = [json.loads(line) for line in world.log.getvalue().splitlines()]
+    assert {(line["by"]["name"], line["via"]) for line in lines} == {("Ann", "api")}
 
 
 @pytest.mark.parametrize(
@@ -96,6 +99,7 @@ def test_a_person_hands_its_own_jobs_over(world: World) -> None:
         ({"to": "growth", "all": False}, "all"),
         ({"to": "growth", "all": True, "parent": "p"}, "body"),
         ({"to": "growth", "tags": {}}, "body"),
+        ({"to": "growth", "tags": {f"k{number}": "v" for number in range(21)}}, "tags"),
         ({"to": "growth", "job_id": "0" * 26, "parent": "p"}, "body"),
         ({"to": "growth", "job_id": "x"}, "job_id"),
         ({"all": True}, "to"),
@@ -163,3 +167,14 @@ def test_a_name_is_not_free_while_its_job_is_between_two_owners(world: World) ->
     assert notes == [f"from team/billing, where it was {job_id}"]
     actions = [item["action"] for item in client.get("/changes").json["items"]]
     assert actions.count("hand_over") == 2
+    # One that gets the name there is another job, whose earlier runs are the team's own.
+    there.send("DELETE", "/jobs/named/a")
+    first = {name: value for name, value in BODY.items() if name != "name"}
+    for wanted in ({"b": first}, {"a": {**first, "was": "b"}}):
+        applied = there.post("/apply", {"manifest": "m", "jobs": wanted})
+        assert applied.json["written"], applied.text
+    found = there.get("/jobs/named/a").json
+    assert found["renamed_from"] == job_id_of("team/growth", "b")
+    assert found["handed_over_from"] is None
+    newest = there.get(f"/jobs/{found['job_id']}/changes").json["items"][0]
+    assert newest["action"] == "rename"

@@ -1,5 +1,6 @@
 """How many jobs an owner may have, and how often they may start."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from carillon.client.paths import quota_path
 from carillon.clock import SeededEntropy
 from carillon.domain.quotas import (
     NO_LIMITS,
@@ -381,6 +383,18 @@ class TestOwnLimits:
         made(client, "d")
         assert refusal(post(client, "e"))["limit"] == 4
 
+    @pytest.mark.parametrize("subject", ["auth0|ann", "a/b", "ann@example.com", "|" * 255])
+    def test_any_subject_s_are_set(
+        self, client: Client, operator: Client, world: Limited, subject: str
+    ) -> None:
+        """A path has most signs encoded."""
+        path = quota_path(f"user/{subject}")
+        assert operator.send("PUT", path, {"jobs": 4}).json["owner"] == f"user/{subject}"
+        ann = Client(client._api, owner=f"user/{subject}")
+        assert quota(ann.get("/quota"))["jobs"] == {"limit": 4, "own": True, "use": 0}
+        line = json.loads(world.log.getvalue().splitlines()[-1])
+        assert (line["action"], line["by"]["id"], line["via"]) == ("quota.put", "op", "api")
+
     def test_a_put_replaces_them_all(self, client: Client, operator: Client) -> None:
         operator.send("PUT", self.PATH, {"jobs": 0})
         made(client, *"abcde")
@@ -411,6 +425,9 @@ class TestOwnLimits:
         [
             ("/owners/team/Billing!/quota", {}, "name"),
             ("/owners/system/carillon/quota", {}, "kind"),
+            ("/owners/user/%C3%A4/quota", {}, "name"),
+            ("/owners/user/a%0Ab/quota", {}, "name"),
+            (f"/owners/user/{'x' * 256}/quota", {}, "name"),
             ("/owners/team/billing/quota", {"job": 1}, "job"),
             ("/owners/team/billing/quota", {"jobs": -1}, "jobs"),
             ("/owners/team/billing/quota", {"jobs": 100_001}, "jobs"),

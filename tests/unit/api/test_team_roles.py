@@ -246,6 +246,15 @@ def test_a_machine_is_a_member_by_its_scope(world: World, claims: Json, claim: s
     assert member(world, None, "ann", **claims).get("/jobs").status == 403
 
 
+def test_no_scope_makes_an_operator(world: World) -> None:
+    """Operators are named in the claim of teams."""
+    scopes = "carillon/operators carillon/billing:viewer"
+    machine = member(world, None, "c1", client_id="c1", scope=scopes)
+    assert machine.get("/deployment").json["caller"]["is_operator"] is False
+    assert machine.get("/status").json["segments"] is None
+    assert machine.put("/owners/team/billing/quota", {"jobs": 0}).status == 403
+
+
 def test_a_machine_has_no_jobs_of_its_own(world: World) -> None:
     machine = Client(world.api(), "user/c1")
     machine._claims |= {"client_id": "c1", "scope": SCOPES}

@@ -50,3 +50,7 @@ def test_a_resumption_that_is_overdue_loses_nothing(client: Client, world: World
         job = world.jobs.get(OWNER, job_id)
         assert job is not None
         assert (job.state, job.generation.from_at) == (state, until - timedelta(seconds=1))
+    # Who pauses has not resumed.
+    noted = client.get(f"/jobs/{ids[1]}/changes").json["items"]
+    told = {each["action"]: (each["by"]["kind"], each["note"]) for each in noted}
+    assert told["resume"] == ("system", "its pause was to end then")

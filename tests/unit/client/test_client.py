@@ -175,6 +175,19 @@ def test_many_jobs(client: Any) -> None:
         client.jobs.delete()
 
 
+def test_an_empty_parent_chooses_no_more_jobs(client: Any) -> None:
+    """As of a script whose variable is unset."""
+    client.jobs.create_many(
+        [{"name": "a", "schedule": "every 5m", "target": ECHO, "tags": {"team": "billing"}}]
+    )
+    chosen: Any = {"parent": "", "tags": {"team": "billing"}}
+    hand_over = partial(client.jobs.hand_over, "growth")
+    for act in (client.jobs.pause, client.jobs.delete, hand_over):
+        with pytest.raises(Refused):
+            act(**chosen)
+    assert [job["state"] for job in client.jobs.list()] == ["active"]
+
+
 def test_every_target_is_taken(client: Any) -> None:
     arn = "arn:aws:{}:eu-west-1:123456789012:{}"
     secret: SecretReference = {"secret": "key"}

@@ -15,8 +15,11 @@ from carillon.domain.changes.change import (
     Action,
     changed_members,
 )
+from carillon.domain.changes.handing_over import begun, ended, settled, taken_back
 from carillon.domain.changes.of_jobs import job_change
 from carillon.domain.job import Generation, Job
+from carillon.domain.operation import Operation, OperationKind
+from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
 from tests.contract.samples import a_job
 
@@ -61,6 +64,17 @@ def test_what_may_be_a_secret_is_a_digest() -> None:
     assert old.startswith("https://example.com/hook?sha256:")
     assert old != new
     assert found["on_failure"][1]["headers"]["X-Key"] == {"secret": "key"}
+
+
+@pytest.mark.parametrize("member", ["secret", "parameter"])
+def test_what_only_looks_like_a_reference_is_a_digest(member: str) -> None:
+    """A payload, a variable or a header may have the name of one."""
+    own = {member: "pass-1"}
+    target = {"headers": own, "environment": own}
+    found = changed({}, {"payload": own, "target": target, "on_failure": [target]})
+
+    assert "pass" not in str(found)
+    assert found["target"][1]["headers"].keys() == {member}
 
 
 values = st.recursive(
@@ -142,3 +156,46 @@ def test_two_rows_say_what_was_done(
 def test_a_pause_tells_its_end() -> None:
     shown = {each.path: each.after for each in job_change(ACTIVE, UNTIL).changed}
     assert shown == {"state": '"paused"', "resume_at": '"2026-11-20T13:00:00Z"'}
+
+
+OTHER = "team/growth"
+IDS = ["01KAGZ7T2M9GQ4C5V0Y6N8XWRE", "01KAGZ7T2M9GQ4C5V0Y6N8XWRF", "01KAGZ7T2M9GQ4C5V0Y6N8XWRG"]
+
+
+def handing_over(owner: str, to: str) -> Operation:
+    kind = OperationKind.HAND_OVER
+    return Operation(owner, "0" * 26, kind, NOW, NOW, LATER, 1_000, to=to, author=ANN)
+
+
+def handed_over() -> tuple[Job, Job]:
+    """The tombstone of a job, and what the other owner has."""
+    operation = handing_over(ACTIVE.owner, OTHER)
+    tombstone = ended(ACTIVE, operation, Generation(IDS[0], LATER), LATER, LATER)
+    taken = begun(tombstone, operation, IDS[1], LATER, None)
+    assert taken is not None
+    return settled(tombstone), taken
+
+
+def test_a_job_that_comes_back_has_come_from_the_other_owner() -> None:
+    former, taken = handed_over()
+    operation = handing_over(OTHER, ACTIVE.owner)
+    left = ended(taken, operation, Generation(IDS[2], LATER), LATER, LATER)
+    back = begun(left, operation, IDS[2], LATER, former)
+    assert back is not None
+    change = job_change(former, back)
+    came_from = f"from {OTHER}, where it was {taken.job_id}"
+    assert (change.action, change.note) == (Action.HAND_OVER, came_from)
+    # That it stays is said where it does.
+    stays = taken_back(former, handing_over(ACTIVE.owner, OTHER), IDS[2], LATER)
+    assert "it stays" in job_change(former, stays).note
+
+
+def test_a_job_that_gets_the_name_of_one_that_was_handed_over_has_its_own_past() -> None:
+    _, taken = handed_over()
+    gone = taken.deleted(LATER, LATER, ANN)
+    other_id = job_id_of(OTHER, "other")
+    renamed = gone.replaced_by(
+        a_job(OTHER, job_id=gone.job_id, renamed_from=other_id, created_at=LATER, author=ANN)
+    )
+    change = job_change(gone, renamed)
+    assert (change.action, change.note) == (Action.RENAME, f"from job {other_id}")

@@ -99,6 +99,7 @@ def caller_of(event: Event, settings: Settings) -> Caller:
     claims = _claims_of(event)
     author = _author(_checked_subject(event), claims, _via(event), settings.machine_names)
     names = names_of(claims.get(settings.team_claim))
+    is_operator = settings.operators_group in names
     if author.kind is AuthorKind.MACHINE:
         scopes = names_of(claims.get(settings.machine_scope_claim))
         names |= {
@@ -109,7 +110,7 @@ def caller_of(event: Event, settings: Settings) -> Caller:
         role=None,
         author=author,
         teams=settings.teams.teams_in(names),
-        is_operator=settings.operators_group in names,
+        is_operator=is_operator,
     )
     return _for_itself(caller, settings) if team is None else _for_team(caller, team, settings)
 
@@ -139,6 +140,11 @@ def _for_team(caller: Caller, team: str, settings: Settings) -> Caller:
     if role is None:
         raise _not_a_member(team)
     return caller
+
+
+def is_subject(text: str) -> bool:
+    """True if a token may have it as its subject."""
+    return 0 < len(text) <= MOST_SUBJECT_CHARACTERS and text.isascii() and text.isprintable()
 
 
 def subject_of(event: Event) -> str | None:
@@ -198,8 +204,7 @@ def _checked_subject(event: Event) -> str:
     subject = subject_of(event)
     if subject is None:
         raise ProblemError(Kind.UNAUTHENTICATED, "the token names no subject")
-    is_plain = subject.isascii() and subject.isprintable()
-    if len(subject) > MOST_SUBJECT_CHARACTERS or not is_plain:
+    if not is_subject(subject):
         detail = (
             f"the token's subject is not at most {MOST_SUBJECT_CHARACTERS} printable characters "
             "of ASCII"

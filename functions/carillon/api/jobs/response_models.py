@@ -9,6 +9,7 @@ from carillon.api.http.fields import ListForm, SameForm, UtcTime, rest_of
 from carillon.api.schedules.outlook import Outlook
 from carillon.api.schedules.preview import Report
 from carillon.api.schedules.response_models import TransitionForm, WarningForm
+from carillon.domain.changes.handing_over import former_owner
 from carillon.domain.job import Job, JobState, Lane
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.job_summary import Timed
@@ -118,7 +119,6 @@ class JobPage(ListForm):
 
 def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]:
     """The members of a job's form; the settings were checked before they were stored."""
-    former = job.handed_from
     return {
         **dict(job.spec),
         "job_id": job.job_id,
@@ -136,7 +136,7 @@ def _members(job: Job, outlook: Outlook, longest_seconds: int) -> dict[str, Any]
         "ends_at": outlook.ends_at,
         "managed_by": job.managed_by or None,
         "renamed_from": job.renamed_from or None,
-        "handed_over_from": former.owner if former and job.renamed_from else None,
+        "handed_over_from": former_owner(job) or None,
         "successors": [link.job_id for link in job.successors],
         "changed_by": AuthorForm.of(job.author),
         "created_at": job.created_at,

@@ -253,7 +253,7 @@ class JobService:
 
         def step(job: Job) -> Changed | None:
             if is_over(job, self._clock.now()):  # what was due since its end is not paused by this
-                self._resume(job, author)
+                self._resume(job, SYSTEM)
                 return None
             paused = self.planner.paused(job, reason, resume_at, author)
             if paused == job:

@@ -10,7 +10,7 @@ from carillon.api.http.fields import ListForm, UtcTime
 from carillon.domain.operation import MOST_PER_MINUTE, Operation, OperationKind, OperationState
 from carillon.domain.run import DeadReason, RunStatus
 from carillon.domain.spec.fields import Document, Flag, Instant
-from carillon.domain.spec.job_spec import TagKey, TagValue
+from carillon.domain.spec.job_spec import MOST_TAGS, TagKey, TagValue
 from carillon.domain.spec.teams import TEAM_NAME
 
 PerMinute = Annotated[
@@ -118,7 +118,7 @@ class HandOverBody(Document):
     )
     job_id: JobIdText | None = None
     parent: Annotated[str, Field(min_length=1, max_length=128)] | None = None
-    tags: dict[TagKey, TagValue] | None = None
+    tags: Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)] | None = None
     force: Flag = Field(
         default=False,
         description="Jobs that a manifest or stack manages, too: change its team, or it makes them "

@@ -172,7 +172,11 @@ class OperationRoutes(Resource):
         self._acts.of_operation(operation, Act.HAND_OVER, author)
         operation_id = operation.operation_id
         self._telemetry.record(
-            Action.OPERATION_REQUESTED, operation_id=operation_id, owner=caller.owner, to=to
+            Action.OPERATION_REQUESTED,
+            by=author,
+            operation_id=operation_id,
+            owner=caller.owner,
+            to=to,
         )
         location = {"Location": f"/operations/{operation_id}"}
         return Response(202, JSON, OperationForm.of(operation), location)

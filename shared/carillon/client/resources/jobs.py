@@ -182,7 +182,9 @@ class Jobs(Resource[DriverT]):
         body: dict[str, object] = {"to": to}
         if job is not None:
             body["job_id"] = yield from self._session.job_id(job)
-        given = {"parent": parent, "tags": dict(tags or {}), "all": all, "force": force}
+        if parent is not None:
+            body["parent"] = parent
+        given = {"tags": dict(tags or {}), "all": all, "force": force}
         body |= {name: value for name, value in given.items() if value}
         answer: OperationForm = yield from self._session.once(
             "/jobs/hand-over", body, idempotency_key
@@ -196,7 +198,8 @@ class Jobs(Resource[DriverT]):
 
 
 def _filter(parent: str | None, tags: Mapping[str, str] | None) -> dict[str, str | int]:
-    found: dict[str, str | int] = {"parent": parent} if parent else {}
+    # An empty one is the API's to refuse: a script's unset variable must not choose more jobs.
+    found: dict[str, str | int] = {} if parent is None else {"parent": parent}
     if tags:
         found["tag"] = ",".join(f"{key}:{value}" for key, value in tags.items())
     return found

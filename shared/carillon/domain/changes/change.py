@@ -160,12 +160,16 @@ def changed_members(before: Mapping[str, Any], after: Mapping[str, Any]) -> tupl
 
 def _masked(value: Any, name: str = "") -> Any:
     """The value without what may be a secret. Each header keeps its name."""
-    if isinstance(value, dict) and value.keys() in _REFERENCES:
-        return value
     if name == "headers" and isinstance(value, dict):
-        return {each: _masked(held, "payload") for each, held in value.items()}
+        return {
+            each: held if _is_reference(held) else _masked(held, "payload")
+            for each, held in value.items()
+        }
+    # First: a payload may look like a reference, and then has the secret itself in it.
     if name in _HIDDEN:
         return None if value is None else _digest(value)
+    if _is_reference(value):
+        return value
     if isinstance(value, dict):
         return {each: _masked(held, each) for each, held in value.items()}
     if isinstance(value, list):
@@ -173,6 +177,10 @@ def _masked(value: Any, name: str = "") -> Any:
     if name == "url" and isinstance(value, str) and "?" in value:
         return f"{value.partition('?')[0]}?{_digest(value)}"
     return value
+
+
+def _is_reference(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() in _REFERENCES
 
 
 def _digest(value: Any) -> str:

@@ -50,6 +50,16 @@ def is_taken_over(tombstone: Job, taken: Job | None) -> bool:
     return taken.handed_from.ended_id == tombstone.handed_to.ended_id
 
 
+def former_owner(job: Job) -> str:
+    """The owner that the job came from, under the id `renamed_from`; "" where it had no other one.
+
+    The mark alone does not say so: it stays in the row of a name whose job is another one by now.
+    """
+    mark = job.handed_from
+    is_from_there = mark is not None and job.renamed_from == job_id_of(mark.owner, job.spec.name)
+    return mark.owner if mark is not None and is_from_there else ""
+
+
 def is_in_hand(tombstone: Job | None) -> bool:
     """True if a job is between two owners: it may yet come back."""
     mark = None if tombstone is None else tombstone.handed_to

@@ -4,6 +4,7 @@ from datetime import UTC
 from typing import Any
 
 from carillon.domain.changes.change import Action, Change, Subject, changed_members
+from carillon.domain.changes.handing_over import former_owner
 from carillon.domain.job import Job, JobState
 from carillon.domain.spec.owners import SYSTEM
 
@@ -45,8 +46,7 @@ def _action(before: Job | None, after: Job) -> Action:
     if after.state in _BY_STATE:
         return _BY_STATE[after.state]
     if before is None or before.is_tombstone:
-        is_handed = after.handed_from is not None and bool(after.renamed_from)
-        if is_handed or _is_taken_back(before, after):
+        if former_owner(after) or _is_taken_back(before, after):
             return Action.HAND_OVER
         return Action.RENAME if after.renamed_from else Action.CREATE
     if before.segment != after.segment and before.spec == after.spec:
@@ -62,7 +62,8 @@ def _is_taken_back(before: Job | None, after: Job) -> bool:
     """True if a job that was to be handed over stays after all."""
     if before is None or before.handed_to is None:
         return False
-    return after.created_at == before.created_at
+    # A job that comes back from the other owner was made then, too, but has a new mark.
+    return (after.created_at, after.handed_from) == (before.created_at, before.handed_from)
 
 
 def _note(before: Job | None, after: Job, action: Action) -> str:
@@ -82,8 +83,7 @@ def _note_of_hand_over(before: Job | None, after: Job) -> str:
         return f"to {after.handed_to.owner}, as job {after.renamed_to}"
     if _is_taken_back(before, after):
         return "it stays: the other owner cannot take it any more"
-    former = after.handed_from.owner if after.handed_from else ""
-    return f"from {former}, where it was {after.renamed_from}"
+    return f"from {former_owner(after)}, where it was {after.renamed_from}"
 
 
 def _shown(job: Job) -> dict[str, Any]:
