@@ -75,7 +75,9 @@ def _cursor_of_the_rows(original: Code) -> Code:
 
 
 def _looks_by_generation_alone(original: Code) -> Code:
-    def looks(self: ChunkLooks, job: Job, message: Message, now: datetime) -> Iterable[Look]:
+    def looks(
+        self: ChunkLooks, job: Job, message: Message, over: Run | None, now: datetime
+    ) -> Iterable[Look]:
         return looks_of(job, message)
 
     return looks

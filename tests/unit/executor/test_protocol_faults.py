@@ -240,3 +240,20 @@ class TestClosedLate:
             world.handle(message)
         world.handle(message)
         assert world.run_of(message).attempt == 2
+
+
+def test_what_would_run_in_the_place_of_a_late_one_is_given_back_where_that_is_not_recorded(
+    world: World,
+) -> None:
+    """Its attempt counted, and was the only one: it was dead without a call."""
+    job = world.create("job", "* * * * *", retry=RetryPolicy(max_attempts=1))
+    late = world.due(job)
+    world.clock.advance(130)
+    latest = message_of(job, late.due_at + timedelta(minutes=2))
+    with world.failing(world.runs, "finish", times=1), pytest.raises(StoreUnavailableError):
+        world.handle(late)
+    assert world.runs.get(latest.key) is None
+    world.clock.advance(10)
+    world.handle(late)
+    assert world.run_of(latest).status is RunStatus.SUCCEEDED
+    assert [call.fire_at for call in world.targets.calls] == [latest.key.fire_at]

@@ -1,11 +1,12 @@
 """Limits of an owner's own, where executors read them."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from carillon.domain.admission.state import OWNER_ROW
+from carillon.domain.admission.state import OWNER_ROW, PERMITS_ROW
 from carillon.domain.quotas import NO_LIMITS, QUOTAS_OWNER, OwnLimits, Quota
 from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled
@@ -13,7 +14,7 @@ from carillon.executor.router import Router
 from carillon.services.quotas import KNOWN_FOR, Quotas
 from carillon.stores.memory import MemoryVersionedRows
 from carillon.stores.ports import QUOTAS, Page
-from tests.support.world import OWNER
+from tests.support.world import OWNER, quotas_of
 from tests.unit.executor.kit import MINUTE, NOON, World
 
 DEFAULTS = {**NO_LIMITS, Quota.STARTS: 7, Quota.JOBS: 3}
@@ -132,3 +133,31 @@ class TestRuns:
 
         world.clock.set(max(kept.visible_at, world.clock.now() + KNOWN_FOR))
         assert world.lane(kept.message) is Handled.RAN
+
+
+class LateTimers:
+    """Whatever is not called off is done when a test says so."""
+
+    def __init__(self) -> None:
+        self.ordered: list[Callable[[], None]] = []
+
+    def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        self.ordered.append(act)
+        return lambda: self.ordered.remove(act)
+
+    every = after
+
+
+def test_a_call_that_has_ended_takes_no_permit_where_it_cannot_be_recorded(world: World) -> None:
+    """Its owner's other runs would wait for the end of its lease."""
+    timers = LateTimers()
+    quotas = quotas_of(concurrent_runs=1)
+    world.executor = Router(replace(world.executor_ports, quotas=quotas, timers=timers))
+    job = world.create("job", "* * * * *")
+    message = world.due(job)
+    with world.failing(world.runs, "finish"), pytest.raises(StoreUnavailableError):
+        world.handle(message)
+    for act in timers.ordered:
+        act()
+    gate = world.admission_rows.get(OWNER, PERMITS_ROW)
+    assert gate is None or gate.holders == ()

@@ -51,7 +51,7 @@ class ChunkLooks:
         Made under the claim of the run's row, by strong reads. Raises StoreUnavailableError; for
         what cannot be read only where history is packed, since rows stop nearly all without it.
         """
-        for look in self._looks(job, message, now):
+        for look in self._looks(job, message, over, now):
             key, chunk = self._named(look)
             is_own = look.generation_id == job.generation.generation_id
             if chunk is None and key is not None and is_own and now < message.due_at + _TO_COME:
@@ -83,13 +83,16 @@ class ChunkLooks:
                 raise
             return None, None
 
-    def _looks(self, job: Job, message: Message, now: datetime) -> Iterable[Look]:
+    def _looks(self, job: Job, message: Message, over: Run | None, now: datetime) -> Iterable[Look]:
         """No row stops what may be a second message: a success in a chunk has none where history is
         packed, or was then, and elsewhere none yet. Of a changed job the records alone know for
-        certain in which chunk it was: in a pause the row's place changes."""
+        certain in which chunk it was: in a pause the row's place changes. Nor is it known of what
+        is gone on with in place of another generation's message how that was sent."""
         is_late = now - message.due_at > LATE or message.in_time is not None
         is_own = message.generation_id == job.generation.generation_id
-        is_second = is_late or not is_own or was_just_changed(job, message.key.fire_at)
+        is_shared = over is not None and bool(over.other_generations)
+        is_changed = is_shared or was_just_changed(job, message.key.fire_at)
+        is_second = is_late or not is_own or is_changed
         try:
             if is_second:
                 return self._ports.packed.looks(job, message.key)

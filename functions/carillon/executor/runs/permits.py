@@ -91,8 +91,10 @@ class Permits:
                 self._change(run, lambda gate: limits.with_permit(gate, run, now))
 
         call_off = self._ports.timers.after(limits.SHORT_SECONDS, take)
-        yield
-        call_off()
+        try:
+            yield
+        finally:
+            call_off()
         if is_requested:  # even where the answer was lost
             self._release(run)
 

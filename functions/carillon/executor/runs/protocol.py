@@ -203,7 +203,7 @@ class RunProtocol:
             raise
         if context is None or isinstance(start, Drop | Defer | Redirect):
             return self._releasing.release(message, claim, start)
-        claim = replace(claim, run=running.adopted(claim.run, context.message))
+        claim = replace(claim, run=running.being_adopted(claim.run, context.message))
         now, attempts = self._ports.clock.now(), context.job.spec.retry.max_attempts
         if isinstance(start, Skip):
             return self.finish(running.skipped(claim.run, start.reason, now, start.note), context)
@@ -212,8 +212,8 @@ class RunProtocol:
                 return self._run_latest_instead(context, claim, start.latest, ends_at)
             start = start.go
         if start.died is not None:
-            claim = running.after_death(claim, start.died, now)
-            if not self._ports.runs.finish(claim.run):
+            before, claim = claim, running.after_death(claim, start.died, now)
+            if not self._puts(message, before, claim.run):
                 return None
         if start.note is not None:
             claim = replace(claim, run=replace(claim.run, note=start.note))
@@ -234,14 +234,16 @@ class RunProtocol:
         try:
             if not self._catching_up.is_sent(latest, ends_at):
                 taken = self._decide_claim(latest, ends_at, unseen=True)
+            if isinstance(taken, Defer):
+                return self._releasing.release(message, claim, taken)
             is_mine = isinstance(taken, Claim) and self._ports.runs.claim(taken.run, None)
+            report = self.finish(self._passed_over(claim, latest, "runs in its place"), context)
         except (StoreUnavailableError, QueueUnavailableError):
+            if isinstance(taken, Claim):  # or its attempt would count
+                self._releasing.undo(latest, taken, made_for_nothing=False)
             if not self._releasing.undo(message, claim, made_for_nothing=False):
                 return None
             raise
-        if isinstance(taken, Defer):
-            return self._releasing.release(message, claim, taken)
-        report = self.finish(self._passed_over(claim, latest, "runs in its place"), context)
         if isinstance(taken, Claim) and is_mine:
             ran = self._go_on(latest, taken, ends_at)
             return report if report is None else replace(report, instead=ran)
@@ -260,10 +262,11 @@ class RunProtocol:
         """
         own = starting.adopted(context.job, context.message)
         if own is not None:
-            if not self._ports.runs.finish(running.being_adopted(claim.run, own)):
+            run = running.being_adopted(claim.run, own)
+            if not self._puts(came, claim, run):
                 return None
-            claim = replace(claim, run=running.adopted(claim.run, own))
-        run, message = claim.run, own or context.message
+            claim = replace(claim, run=run)
+        message = own or context.message
         context = replace(context, message=message, job=self.slow_lane.by_host(context.job))
         limit_seconds = context.job.time_limit_seconds(self._ports.longest_timeout_seconds)
         needed = timedelta(seconds=limit_seconds) + FINISH_RESERVE
@@ -273,22 +276,32 @@ class RunProtocol:
             prepared = self._admit(claim, context)
         except StoreUnavailableError:  # a gate's, or the announcement's
             if claim.over is None:  # no row will know of its permits
-                self._leave(run, context)
+                self._leave(claim.run, context)
             if not self._releasing.undo(message, claim, made_for_nothing=False):
                 return None
             raise
         if isinstance(prepared, Defer | Redirect):
             return self._releasing.release(came, claim, prepared)
-        now = self._ports.clock.now()
+        now, run = self._ports.clock.now(), running.adopted(claim.run, came)
         if isinstance(prepared, Skip):
             return self.finish(running.skipped(run, prepared.reason, now, prepared.note), context)
         if isinstance(prepared, Wait):
-            return self._releasing.wait(message, claim, prepared)
+            return self._releasing.wait(message, replace(claim, run=run), prepared)
         is_lost = prepared is None or (is_overdue(run, now) and self.stop_watch.is_lost(run))
         if prepared is None or is_lost or now + needed > ends_at:  # the gates were slow
             self._leave(run, context)
             return None if is_lost else self._releasing.put_off(came, claim)
         return self._deliver(prepared, run, context, limit_seconds)
+
+    def _puts(self, came: Message, claim: Claim, run: Run) -> bool:
+        """Put the claimed run before its call; where the store fails, the claim is given back, or
+        the run would wait for its lease to lapse, and that would count as an attempt."""
+        try:
+            return self._ports.runs.finish(run)
+        except StoreUnavailableError:
+            if not self._releasing.undo(came, claim, made_for_nothing=False):
+                return False
+            raise
 
     def _deliver(
         self, order: PreparedCall, run: Run, context: RunContext, limit_seconds: int

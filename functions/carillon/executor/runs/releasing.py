@@ -23,16 +23,18 @@ class Releasing:
         A dropped message represents no occurrence, and one that is sent for another time for none
         at this one: a row that it made itself, by an earlier claim whose holder died, is removed
         too, since nobody else would ever come for it. One that another generation has claimed as
-        well is left to that: so what comes again is of the generation that the row knows it by.
+        well is left to that: so what comes again is of the generation that the row knows it by. A
+        closed day moves the messages of them all, whichever still come.
         """
         moved = isinstance(start, Redirect) and start.message.key != message.key
         for_nothing = moved or isinstance(start, Drop)
-        if not self.undo(message, claim, made_for_nothing=for_nothing):
+        if not self.undo(message, claim, made_for_nothing=for_nothing, for_all=moved):
             return None
         if isinstance(start, Defer):
             return defer(self._ports, message, start.at, start.reason)
         if isinstance(start, Redirect):
-            sent = replace(start.message, generation_id=message.generation_id)
+            as_known = replace(start.message, generation_id=message.generation_id)
+            sent = start.message if moved else as_known
             self._ports.indexer.schedule_message(sent)
             return Report(Handled.DEFERRED, sent, reason=start.reason)
         reason = start.reason if isinstance(start, Drop) else "there is no such job"
@@ -45,10 +47,15 @@ class Releasing:
         again = Defer.twice_as_late(since, now, reason, longest=LONGEST_BRIEF_WAIT)
         return self.release(message, claim, again)
 
-    def undo(self, message: Message, claim: Claim, *, made_for_nothing: bool) -> bool:
-        """Bring the row back to what it was before the claim; False if it is another's now."""
+    def undo(
+        self, message: Message, claim: Claim, *, made_for_nothing: bool, for_all: bool = False
+    ) -> bool:
+        """Bring the row back to what it was before the claim; False if it is another's now.
+        `for_all`: it is of no use to any generation."""
         over = claim.over
-        if over is None or (made_for_nothing and running.was_made_by(over, message)):
+        if over is None or (
+            made_for_nothing and running.was_made_by(over, message, or_others=for_all)
+        ):
             return self._ports.runs.discard_claim(claim.run)
         now = self._ports.clock.now()
         if made_for_nothing:

@@ -264,15 +264,16 @@ def in_place_of_others(claim: Claim | None, message: Message) -> Iterator[Messag
             yield replace(alike, generation_id=other)
 
 
-def adopted(run: Run, own: Message) -> Run:
-    """The claimed run as one of the generation of `own`, the one that counts (for `finish`)."""
-    others = tuple(each for each in run.other_generations if each != own.generation_id)
-    return replace(run, generation_id=own.generation_id, other_generations=others)
+def adopted(run: Run, came: Message) -> Run:
+    """The claimed run once the message that came for it is acknowledged: its generation's own,
+    whichever that is (for `finish`)."""
+    others = tuple(each for each in run.other_generations if each != came.generation_id)
+    return replace(run, other_generations=others)
 
 
 def being_adopted(run: Run, own: Message) -> Run:
-    """The same while its executor is at it (for `finish`): if that dies, its message comes again
-    to its row."""
+    """The claimed run as one of the generation of `own`, the one that counts (for `finish`), while
+    its executor is at it: if that dies, the message that came for it comes again to its row."""
     others = _other_generations(run, own)
     return replace(run, generation_id=own.generation_id, other_generations=others)
 
@@ -293,11 +294,12 @@ def after_death(claim: Claim, died: Run, now: datetime) -> Claim:
     return Claim(replace(run, attempt=attempt, attempts=attempts, started_at=started_at), died)
 
 
-def was_made_by(over: Run, message: Message) -> bool:
+def was_made_by(over: Run, message: Message, *, or_others: bool = False) -> bool:
     """True if the row that was claimed over is there for the sake of this message alone: an earlier
     claim for it ended without a record, or a policy kept it waiting, and no other generation has
-    claimed it. Where an attempt of it has ended, the message of the next attempt comes."""
-    if over.generation_id != message.generation_id or over.other_generations:
+    claimed it (`or_others`: or any). Of an attempt that has ended, the next one's message comes."""
+    is_shared = over.generation_id != message.generation_id or bool(over.other_generations)
+    if is_shared and not or_others:
         return False
     ended = (each.attempt for each in over.attempts if each.error != EXECUTOR_DIED)
     if any(attempt >= message.attempt for attempt in ended):

@@ -1,0 +1,126 @@
+"""Runs that messages of several generations have claimed, and whose executors die again."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from carillon.domain.job import Generation, Job
+from carillon.domain.message import Message
+from carillon.domain.policies import RetryPolicy
+from carillon.domain.run import RunStatus
+from carillon.domain.spec.completion_spec import CompletionSpec
+from carillon.domain.targets import WebhookTarget
+from carillon.domain.wheel.entry import message_of
+from carillon.errors import StoreUnavailableError
+from carillon.executor.batch import Handled
+from carillon.schedules import CalendarRule
+from tests.unit.executor.kit import LEASE_SECONDS, NOON, World
+
+MOMENT = NOON + timedelta(minutes=1)
+REPORTING = WebhookTarget(url="https://a.example/", completion=CompletionSpec(within="1h"))
+RETRY = RetryPolicy(max_attempts=9)
+
+
+@pytest.fixture
+def job(world: World) -> Job:
+    return world.create("job", "* * * * *", retry=RETRY)
+
+
+def of(job: Job) -> Message:
+    """The message of the occurrence at `MOMENT`."""
+    return message_of(job, MOMENT)
+
+
+def test_a_run_that_was_announced_under_another_generation_is_gone_on_with(world: World) -> None:
+    """Of a run that ends by a report the row is put before its call."""
+    first = world.create("job", "* * * * *", retry=RETRY, target=REPORTING)
+    second = world.new_generation(first)
+    world.due(second)
+    world.crash_in_call(of(first))
+    assert world.run_of(of(first)).generation_id == second.generation.generation_id
+
+    world.new_generation(second)
+    world.clock.advance(LEASE_SECONDS)
+    assert world.handle(of(first)).handled is Handled.RAN
+    assert world.run_of(of(first)).status is RunStatus.SUCCEEDED
+
+
+def test_so_is_one_that_was_announced_in_place_of_another(world: World) -> None:
+    first = world.create("job", "* * * * *", retry=RETRY, target=REPORTING)
+    second = world.new_generation(first)
+    world.due(second)
+    with world.dying(world.jobs, "get"):
+        world.handle(of(second))
+    world.clock.advance(LEASE_SECONDS)
+    with world.dying(world.jobs, "get"):
+        world.handle(of(first))
+    world.new_generation(second)
+    world.clock.advance(LEASE_SECONDS)
+    world.crash_in_call(of(first))
+
+    world.clock.advance(LEASE_SECONDS)
+    assert world.handle(of(first)).handled is Handled.RAN
+    assert world.run_of(of(first)).status is RunStatus.SUCCEEDED
+
+
+def test_what_is_adopted_twice_is_known_by_all(world: World, job: Job) -> None:
+    second = world.new_generation(job)
+    caught_up = replace(of(job), in_time=True)
+    world.due(second)
+    with world.dying(world.jobs, "get"):
+        world.handle(of(second))
+    world.clock.advance(LEASE_SECONDS)
+    with world.dying(world.jobs, "get"):
+        world.handle(caught_up)
+    now = world.clock.now()
+    generation = Generation(world.entropy.new_id(now), NOON)
+    third = second.in_new_generation(generation, now)
+    assert world.jobs.replace(third, second.revision)
+    world.clock.advance(LEASE_SECONDS)
+    world.crash_in_call(caught_up)
+    run = world.run_of(of(job))
+    known = {run.generation_id, *run.other_generations}
+    assert job.generation.generation_id in known
+
+
+def test_a_closed_day_leaves_no_row_to_a_message_that_never_comes(world: World) -> None:
+    first, second = moving(world)
+    world.due(second)
+    world.crash_in_call(of(first))
+    world.close("days", f"{NOON:%Y-%m-%d}")
+    world.clock.advance(LEASE_SECONDS)
+    assert world.handle(of(first)).handled is Handled.DEFERRED
+    assert world.runs.get(of(first).key) is None
+
+
+def test_a_write_that_fails_before_the_call_is_no_attempt(world: World, job: Job) -> None:
+    second = world.new_generation(job)
+    world.due(second)
+    with world.failing(world.runs, "finish", times=1), pytest.raises(StoreUnavailableError):
+        world.handle(of(job))
+    assert world.handle(of(job)).handled is Handled.RAN
+    assert world.run_of(of(job)).attempt == 1
+
+
+def test_what_is_moved_in_place_of_another_comes_as_that(world: World) -> None:
+    """The own generation of the message does not count on the other day either."""
+    first, second = moving(world)
+    world.due(second)
+    world.crash_in_call(of(first))
+    world.clock.advance(LEASE_SECONDS)
+    world.new_generation(second, "0 3 * * *")
+    world.close("days", f"{NOON:%Y-%m-%d}")
+    moved = world.handle(of(first))
+    assert moved.handled is Handled.DEFERRED
+    world.clock.set(moved.message.due_at)
+    assert world.handle(moved.message).handled is Handled.RAN
+    assert world.runs.get(of(first).key) is None
+
+
+def moving(world: World) -> tuple[Job, Job]:
+    """Two generations of a job whose calendar has no closed day yet."""
+    world.close("days")
+    use = ("days", CalendarRule.NEXT_BUSINESS_DAY)
+    first = world.create("job", "1 12 * * *", retry=RETRY, calendar=use)
+    return first, world.new_generation(first)
