@@ -54,7 +54,7 @@ class Billing:
         url = f"{base}/aws/billing{path}"
         signed = AWSRequest("GET", url)
         SigV4Auth(Credentials("test", "test"), "execute-api", REGION).add_auth(signed)
-        answer = httpx2.get(url, headers=dict(signed.headers.items()), timeout=30)
+        answer = httpx2.get(url, headers=dict(signed.headers.items()), timeout=60)
         assert answer.status_code == 200, answer.text
         found: Json = answer.json()
         return found
