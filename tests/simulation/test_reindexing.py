@@ -297,6 +297,26 @@ def test_what_ticks_have_yet_to_catch_up_on_stays_owed(world: World) -> None:
     assert sorted(minutes(job, world)) == [10, 20, 30, 40, 50, 60, 70]
 
 
+def test_so_does_what_a_later_one_is_to_represent(world: World) -> None:
+    """Seed 9711000488: half of an outage's minutes had been read, and sent nothing yet."""
+    job = world.create("job", "*/10 * * * *")
+    world.run_until(NOON + 5 * MINUTE)
+    world.run_until(NOON + timedelta(minutes=39, seconds=59), ticking=False)
+    world.dispatcher().dispatch(job.segment, world.clock.now() + timedelta(seconds=50))
+    world.execute()
+    seen = world.wheel.get_control(job.segment)
+    assert seen is not None
+    (gap,) = seen.backlog
+    assert world.wheel.put_control(
+        replace(seen, token=seen.token + 1, backlog=(replace(gap, done=gap.done + 20),)), over=seen
+    )
+    reindex(world)
+    world.run_until(AFTER)
+    assert sorted(minutes(job, world)) == [30, 40, 50, 60, 70]
+    (covering,) = runs_of_kind(world, job, RunKind.MISSED)
+    assert covering.covers_count == 2
+
+
 def test_one_segment_is_mended_alone(world: World) -> None:
     jobs = [world.create(f"job {number}", "*/10 * * * *") for number in range(6)]
     world.run_until(LOST)

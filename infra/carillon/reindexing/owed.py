@@ -84,11 +84,11 @@ def owed_to(job: Job, past: Past, since: datetime, closed: ClosedDays | None) ->
     return Owed((*entries, *looks), tuple(messages), min(minutes, default=None))
 
 
-def since_when(job: Job, past: Past, complete_until: datetime, earliest: datetime) -> datetime:
+def since_when(job: Job, past: Past, settled_until: datetime, earliest: datetime) -> datetime:
     """The instant after which a job is owed what its schedule yields: its newest occurrence in the
-    history, but never later than what ticks know to be dispatched, nor before `earliest`."""
+    history, but never later than what ticks know to be settled, nor before `earliest`."""
     last = past.last_at or job.generation.from_at
-    return max(min(last, complete_until), job.generation.from_at, earliest)
+    return max(min(last, settled_until), job.generation.from_at, earliest)
 
 
 def waiting_message(run: Run, job: Job) -> Message:

@@ -52,7 +52,7 @@ class Reindex:
     were not put has run nothing since, and the next time finds it as it was.
 
     `since`: as if no tick had come after it; None to go by each job's history. It reaches no
-    further than the segment is complete: what ticks owe already stays owed. `only` is one segment,
+    further than the segment is settled: what ticks owe already stays owed. `only` is one segment,
     None for all.
     """
 
@@ -94,8 +94,8 @@ class Reindex:
             self._operations(owner)
 
     def _batch(self, segment: int, keys: list[_JobKey]) -> None:
-        complete_until = minute_end(self._indexer.control(segment).complete_until)
-        owed = [each for key in keys if (each := self._owed(key, complete_until)) is not None]
+        settled_until = minute_end(self._indexer.control(segment).settled_until)
+        owed = [each for key in keys if (each := self._owed(key, settled_until)) is not None]
         first = min((each.first for each in owed if each.first is not None), default=None)
         if any(each.entries for each in owed):
             self._put(segment, first, owed)
@@ -103,7 +103,7 @@ class Reindex:
         self._indexer.schedule_messages(messages)
         self.done.runs += len(messages)
 
-    def _owed(self, key: _JobKey, complete_until: datetime) -> Owed | None:
+    def _owed(self, key: _JobKey, settled_until: datetime) -> Owed | None:
         """The entries and messages owed to a job, by strong reads of its rows; None where there is
         no such job, or one of its rows cannot be read."""
         try:
@@ -118,9 +118,9 @@ class Reindex:
             return None
         earliest = self._began_at - DATED_ENTRY_LIFETIME
         if self._since is None:
-            since = since_when(job, past, complete_until, earliest)
+            since = since_when(job, past, settled_until, earliest)
         else:
-            since = max(min(self._since, complete_until), earliest)
+            since = max(min(self._since, settled_until), earliest)
         self.done.jobs += 1
         return owed_to(job, past, since, None if calendar is None else calendar.closed)
 

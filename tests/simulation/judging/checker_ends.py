@@ -15,6 +15,8 @@ from tests.simulation.judging.known import Known
 _DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
 _LIST_LAG = timedelta(seconds=30)
 """How far a list of dead letters may be behind."""
+_REPORT_LAG = timedelta(seconds=15)
+"""A success that was reported counts once its message is handled."""
 
 
 def uncompleted(known: Known) -> Iterator[Violation]:
@@ -143,7 +145,8 @@ def _paused_early(
             continue
         calm_from = paused_at - timedelta(minutes=10)
         recent = [end for end in ends if max(from_at, calm_from) < end[0] <= paused_at]
-        has_success = any(success for at, success in recent[-limit:] if at < recent[-1][0])
+        counted_by = recent[-1][0] - (_REPORT_LAG if job.spec.target.completion else timedelta())
+        has_success = any(success for at, success in recent[-limit:] if at < counted_by)
         if has_success and known.is_calm(calm_from, paused_at):
             text = f"it was paused at {paused_at}, {job.note!r}, though one had succeeded"
             yield Violation("failures", job_id, text)

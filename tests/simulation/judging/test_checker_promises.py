@@ -10,7 +10,8 @@ from carillon.domain.events import EventType
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import Concurrency, OnComplete, Overlap, Rate
 from carillon.domain.run import Resolution, Run, RunKey, RunKind, RunStatus
-from carillon.domain.targets import TaskTarget
+from carillon.domain.spec.completion_spec import CompletionSpec
+from carillon.domain.targets import TaskTarget, WebhookTarget
 from carillon.schedules import parse_schedule
 from tests.simulation.judging.checker_book import (
     JOB_ID,
@@ -308,6 +309,17 @@ def test_fewer_failures_in_a_row_do_not(first: str) -> None:
     book.becomes(30.5, book.job.paused(after(30.5), "paused since they failed"))
     words = "though one had succeeded" if first == "ran" else "2 had died by then"
     assert words in dict(found(book.evidence(30)))["failures"]
+
+
+def test_a_reported_success_may_count_later_than_it_was_reported() -> None:
+    """Found by seed 9711000542: the last failure came between the report and its message."""
+    reporting = WebhookTarget(url="https://a.example/", completion=CompletionSpec(within="1h"))
+    book = Book(pause_after_failures=2, target=reporting)
+    book.died(key_of(10))
+    book.ran(key_of(20))
+    book.died(key_of(30))
+    book.becomes(30.5, book.job.paused(after(30.5), "paused since they failed"))
+    assert "failures" not in dict(found(book.evidence(30)))
 
 
 def operation(kind: OperationKind, second: float, **members: object) -> Operation:

@@ -86,15 +86,15 @@ class Control:
         """The last minute up to which every minute is completely dispatched."""
         return min((backlog.done for backlog in self.backlog), default=self.watermark)
 
-    def dispatched(self, instant: datetime) -> bool:
-        """True if every minute up to the one of `instant` is completely dispatched.
+    @property
+    def settled_until(self) -> int:
+        """The last minute up to which no occurrence is to come, nor to be represented by a later
+        one: what an outage left out is settled when its last minute is dispatched."""
+        return min([self.watermark, *(min(b.announced, b.done) for b in self.backlog)])
 
-        What an outage left out is dispatched when its last minute is: an occurrence there may
-        represent those before.
-        """
-        minute = minute_of(instant)
-        whole = all(min(b.announced, b.done) >= minute for b in self.backlog)
-        return self.watermark >= minute and whole
+    def dispatched(self, instant: datetime) -> bool:
+        """True if all occurrences up to the minute of `instant` are settled."""
+        return minute_of(instant) <= self.settled_until
 
 
 def first_control(segment: int, now: datetime) -> Control:
