@@ -106,7 +106,7 @@ class World(kit.World):
 
         self.targets.behave = behave
 
-    def crash_after_claim(self, order: ChunkMessage) -> None:
+    def crash_after_claim(self, order: ChunkMessage, seconds: float = FUNCTION_SECONDS) -> None:
         """A process dies as soon as it has the chunk."""
         claim = self.chunks.claim
 
@@ -117,7 +117,7 @@ class World(kit.World):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(self.chunks, "claim", die)
             with pytest.raises(Killed):
-                self.handle_chunk(order)
+                self.handle_chunk(order, seconds)
 
     def claim_for_another(self, name: str) -> Run:
         """A message of another generation has claimed the row, and is at it."""

@@ -5,14 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from carillon.domain.chunks.chunk import Chunk
 from carillon.domain.job import Job
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from tests.support.jobs import job_with
 from tests.unit.executor.chunk_kit import DUE_AT, member_of
 from tests.unit.executor.packed_kit import World, renewed
-from tests.unit.faults import Killed
 
 BRIEF = 5
 HALF_PAST = DUE_AT - timedelta(minutes=90)
@@ -52,16 +50,7 @@ def test_two_occurrences_of_a_job_that_are_due_at_once_are_two(world: World) -> 
     first, second = replaced(world, "w", window="2m", spread_seconds=60)
     members = tuple(map(member_of, (first, second)))
     order = replace(world.order(), members=(*world.order("a").members, *members))
-    claim = world.chunks.claim
-
-    def die(chunk: Chunk) -> bool:
-        claim(chunk)
-        raise Killed
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(world.chunks, "claim", die)
-        with pytest.raises(Killed):
-            world.handle_chunk(order, BRIEF)
+    world.crash_after_claim(order, BRIEF)
     world.clock.advance(BRIEF + 2)
     world.handle_chunk(order)
     world.execute()

@@ -91,8 +91,7 @@ class ChunkLooks:
         is_late = now - message.due_at > LATE or message.in_time is not None
         is_own = message.generation_id == job.generation.generation_id
         is_shared = over is not None and bool(over.other_generations)
-        is_changed = is_shared or was_just_changed(job, message.key.fire_at)
-        is_second = is_late or not is_own or is_changed
+        is_second = is_late or is_shared or not is_own or was_just_changed(job, message.key.fire_at)
         try:
             if is_second:
                 return self._ports.packed.looks(job, message.key)

@@ -53,9 +53,8 @@ class Releasing:
         """Bring the row back to what it was before the claim; False if it is another's now.
         `for_all`: it is of no use to any generation."""
         over = claim.over
-        if over is None or (
-            made_for_nothing and running.was_made_by(over, message, or_others=for_all)
-        ):
+        is_own = over is not None and running.was_made_by(over, message, or_others=for_all)
+        if over is None or (made_for_nothing and is_own):
             return self._ports.runs.discard_claim(claim.run)
         now = self._ports.clock.now()
         if made_for_nothing:
