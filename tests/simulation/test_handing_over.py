@@ -16,6 +16,7 @@ from carillon.domain.run import RunError, RunStatus
 from carillon.domain.spec.after import After
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import Author, AuthorKind, Via
+from carillon.executor.operations.hand_over import HandingOver
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.schedules import NEVER, CalendarRule
 from carillon.services.job_quotas import JobQuotas
@@ -39,6 +40,14 @@ def world() -> World:
 def hand_over(world: World, to: str = TEAM, **values: Any) -> Operation:
     kind = OperationKind.HAND_OVER
     return begin(world, kind, 1_000, to=to, author=ANN, **values)
+
+
+def hand_back(world: World) -> None:
+    operation = hand_over(world)
+    assert world.operations.delete(OWNER, operation.operation_id, operation.revision)
+    back = replace(operation, owner=TEAM, to=OWNER)
+    assert world.operations.put(back, None)
+    world.indexer.schedule_message(back.step_message(world.clock.now()))
 
 
 def job_of(world: World, owner: str, name: str) -> Job | None:
@@ -244,20 +253,29 @@ def test_it_can_go_on_and_come_back(world: World) -> None:
     for number in range(4):
         at += 4 * MINUTE
         world.run_until(at)
-        owner, to = (OWNER, TEAM) if number % 2 == 0 else (TEAM, OWNER)
-        operation = hand_over(world)
-        row = world.operations.get(OWNER, operation.operation_id)
-        assert row is not None
-        if owner == TEAM:
-            assert world.operations.delete(OWNER, row.operation_id, row.revision)
-            moved = replace(row, owner=owner, to=to)
-            assert world.operations.put(moved, None)
-            world.indexer.schedule_message(moved.step_message(world.clock.now()))
+        (hand_over if number % 2 == 0 else hand_back)(world)
     world.run_until(NOON + 19 * MINUTE)
     ran = [(at.minute, owner) for at, owner in ran_by(world, "job")]
     assert [minute for minute, _ in ran] == list(range(2, 20, 2))
     assert {owner for _, owner in ran} == {OWNER, TEAM}
     assert twice(world) == []
+
+
+def test_what_has_come_back_stays_whoever_did_the_step_before(world: World) -> None:
+    """Seed 9750000605: a process stood still, another did its step, and the job came back."""
+    job = world.create("job", "*/2 * * * *")
+    world.run_until(NOON + MINUTE)
+    operation = hand_over(world)
+    while not (taken := now_of(world, operation)).in_hand:
+        world.clock.advance(1)
+        world.execute()
+    world.run_until(NOON + 4 * MINUTE)
+    hand_back(world)
+    world.run_until(NOON + 8 * MINUTE)
+    before = row_of(world, job)
+    HandingOver(world.executor_ports).step(taken, world.clock.now() + MINUTE)
+    assert row_of(world, job) == before
+    assert before.state is JobState.ACTIVE
 
 
 class Striking:

@@ -329,6 +329,19 @@ def test_one_segment_is_mended_alone(world: World) -> None:
         assert minutes(job, world)[2:] == ([30, 40, 50, 60, 70] if job.segment == 0 else [])
 
 
+@pytest.mark.parametrize("since", [LOST, None])
+def test_what_is_spread_over_a_window_is_owed_by_when_it_starts(
+    world: World, since: datetime | None
+) -> None:
+    """Seed 9740001762: an occurrence was before the instant, and would have started after it."""
+    job = world.create("job", "19 * * * *", window="10m", fraction=0.5)
+    world.run_until(LOST)
+    lose_wheel(world)
+    reindex(world, since=since)
+    world.run_until(AFTER)
+    assert minutes(job, world) == [19]
+
+
 def test_a_tick_at_work_loses_its_lease(world: World) -> None:
     job = world.create("job", "*/10 * * * *")
     world.run_until(LOST)

@@ -123,6 +123,11 @@ class Operation:
     def cancelled(self, now: datetime, expires_at: datetime) -> "Operation":
         return self._ended(OperationState.CANCELLED, now, expires_at)
 
+    def is_held_as(self, taken: "Operation") -> bool:
+        """True if the process that took the step as `taken` still holds it: nobody has taken it
+        over or recorded it since. A cancellation takes nothing away."""
+        return (self.step, self.busy_until) == (taken.step, taken.busy_until)
+
     def failed(self, note: str, now: datetime, expires_at: datetime) -> "Operation":
         ended = self._ended(OperationState.FAILED, now, expires_at)
         return replace(ended, note=note, busy_until=None)

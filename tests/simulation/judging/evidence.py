@@ -142,12 +142,12 @@ class Circumstances:
 @dataclass(frozen=True, slots=True)
 class Evidence(evidence.Evidence):
     """`faults` are the instants at which one struck, `outages` the spans [from, until) in which a
-    segment had minutes in its backlog, nothing invoked ticks or executors, or a fault may have
-    lasted (a stopped process, a late message). `tolerance_seconds` is how far the clocks of
-    processes are off. `leftovers` names what was not to be there at the end: messages, operations
-    under way, crashes of our own code. `told` are the events, `grants` those of rates, `operations`
-    as they were last put, `loads` what was seen of the lanes each minute. Empty `writes`, `faults`,
-    `told` and `grants` are unknown where `is_complete` is false.
+    segment had minutes in its backlog, a reindexing took minutes back, nothing invoked ticks or
+    executors, or a fault may have lasted (a stopped process, a late message). `tolerance_seconds`
+    is how far the clocks of processes are off. `leftovers` names what was not to be there at the
+    end: messages, operations under way, crashes of our own code. `told` are the events, `grants`
+    those of rates, `operations` as they were last put, `loads` what was seen of the lanes each
+    minute. Empty `writes`, `faults`, `told` and `grants` are unknown where `is_complete` is false.
 
     `caught_up` counts what ticks sent or indexed because they had been away, by segment and owner.
     `listed` are the runs of jobs as their lists show them, by job id.

@@ -12,7 +12,7 @@ from carillon.domain.message import Message
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey, RunKind
 from carillon.domain.wheel.entry import minute_start
-from carillon.domain.wheel.segment import Backlog
+from carillon.domain.wheel.segment import Backlog, Control
 from carillon.errors import StoreUnavailableError
 from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Fault
@@ -84,7 +84,8 @@ class Recorder:
         self._longest_return_seconds = 0
         self._granted_to: dict[tuple[str, str], str] = {}
         self._backlogs: dict[tuple[int, int, int, datetime], tuple[int, datetime | None]] = {}
-        self._of_segments: dict[int, tuple[Backlog, ...]] = {}
+        self._controls: dict[int, Control] = {}
+        self._put_back: list[tuple[datetime, datetime]] = []
         self._handlers: dict[tuple[str, str], Handler] = {
             ("jobs", "get"): self._job_read,
             ("jobs", "create"): self._job_written,
@@ -332,17 +333,20 @@ class Recorder:
     def _control_put(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         segment = args[0].segment
         control = self._known_deployment().stores.wheel.get_control(segment)
-        backlogs = () if control is None else control.backlog
-        if backlogs == self._of_segments.get(segment, ()):
+        before = self._controls.get(segment)
+        if control is None or control == before:
             return
-        names = {_name_of(segment, each): each for each in backlogs}
-        for known in self._of_segments.get(segment, ()):
+        names = {_name_of(segment, each): each for each in control.backlog}
+        for known in () if before is None else before.backlog:
             name = _name_of(segment, known)
             if name not in names:
                 self._backlogs[name] = (self._backlogs[name][0], self._now())
         for name, backlog in names.items():
             self._backlogs.setdefault(name, (backlog.done, None))
-        self._of_segments[segment] = backlogs
+        if before is not None and control.watermark < before.watermark:
+            # A reindexing: ticks go through these minutes once more.
+            self._put_back.append((minute_start(control.watermark + 1), self._now()))
+        self._controls[segment] = control
 
     def _gaps(self) -> Iterator[Gap]:
         for (segment, announced, until, taken_up_at), (_, cleared_at) in self._backlogs.items():
@@ -354,6 +358,7 @@ class Recorder:
         loop = deployment.loop
         yield from deployment.ticks_down
         yield from deployment.executors_down
+        yield from self._put_back
         for done, cleared_at in self._backlogs.values():
             yield minute_start(done + 1), cleared_at or self._now()
         for struck in loop.chaos.injected:

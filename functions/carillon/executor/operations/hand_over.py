@@ -106,6 +106,8 @@ class HandingOver:
                 self._go_on(job, operation)
                 continue
             reason = "it is gone" if job.is_tombstone else self._refusal(job, operation)
+            if not reason and not self._is_held(operation):
+                return None
             if not reason and self._is_awaited(job):
                 self._resume(job)
             elif not reason:
@@ -113,6 +115,13 @@ class HandingOver:
             if reason:
                 return f"{job.spec.name}: {reason}"
         return None
+
+    def _is_held(self, operation: Operation) -> bool:
+        """True while no other process has taken the step over, which may have moved a job that has
+        come back since. To be asked between the read of a job's row and the write over it: whoever
+        takes the step over later changes that row first, or meets what was written."""
+        stored = self._ports.operations.get(operation.owner, operation.operation_id)
+        return stored is not None and stored.is_held_as(operation)
 
     def _refusal(self, job: Job, operation: Operation) -> str:
         """Why the job stays with its owner; "" where nothing speaks against it."""

@@ -184,8 +184,7 @@ class OperationWorker:
             if self._ports.operations.put(recorded, seen.revision):
                 return recorded
             stored = self._ports.operations.get(taken.owner, taken.operation_id)
-            held = (taken.step, taken.busy_until)
-            if stored is None or (stored.step, stored.busy_until) != held:
+            if stored is None or not stored.is_held_as(taken):
                 return None
             seen = stored
         return None
