@@ -1,5 +1,6 @@
 """Bulk redrives, discards and backfills through the real executor, in virtual time."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -191,6 +192,24 @@ def test_only_what_was_missed_is_run(world: World, regular: Job) -> None:
 
     assert (ended.done, ended.passed_over) == (2, 3)
     assert backfilled(world, regular) == [NOON - 30 * MINUTE, kept.key.fire_at]
+
+
+def test_what_ran_under_the_name_before_is_not_missed(world: World, regular: Job) -> None:
+    """It would run once more, under the next name."""
+    renamed = replace(regular, renamed_from="0" * 26, revision=regular.revision + 1)
+    assert world.jobs.replace(renamed, regular.revision)
+    for minutes in (10, 15, 20):
+        before = replace(_key(regular, minutes), job_id="0" * 26)
+        put_dead(world, regular, 1, key=before, status=RunStatus.SUCCEEDED)
+    span = {"from_at": NOON - timedelta(minutes=25), "until_at": NOON - timedelta(minutes=10)}
+
+    ended = run_to_end(
+        world,
+        begin(world, OperationKind.BACKFILL, 60, job_id=regular.job_id, only_missed=True, **span),
+    )
+
+    assert (ended.done, ended.passed_over) == (1, 3)
+    assert backfilled(world, regular) == [NOON - 25 * MINUTE]
 
 
 def test_a_backfill_of_a_paused_job_holds_until_it_is_resumed(world: World, regular: Job) -> None:

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
-from carillon.domain.execution.missed import MissedOccurrence, missed_among, pauses_of
+from carillon.domain.changes.handing_over import former_owner
+from carillon.domain.execution.missed import (
+    MissedOccurrence,
+    another_until,
+    missed_among,
+    pauses_of,
+    settles,
+)
 from carillon.domain.job import Job
 from carillon.domain.run import Run, RunKind
 from carillon.schedules import Delay, Recurrence
@@ -62,7 +69,7 @@ class MissedSearch:
         looked_at = 0
         before = _before(opened, from_at, until_at)
         while chunk := list(islice(before, CHUNK)):
-            rows, rows_read = self._read(job, chunk)
+            rows, rows_read = self._read_of_both(job, chunk)
             covering += [row for row in rows if row.key.kind is RunKind.MISSED]
             own = [row for row in rows if row.key.kind is not RunKind.MISSED]
             for missed in missed_among(job, chunk, [*covering, *own], now):
@@ -78,17 +85,33 @@ class MissedSearch:
     def rows(self, job: Job, fire_times: Sequence[datetime]) -> list[Run]:
         """The job's rows at these fire times, at most CHUNK of them; beside these some or all of
         those that lie between."""
-        return self._read(job, fire_times)[0]
+        return self._read((job.owner, job.job_id), fire_times)[0]
 
-    def _read(self, job: Job, fire_times: Sequence[datetime]) -> tuple[list[Run], int]:
-        """The rows, and the number that was requested.
+    def rows_of_both(self, job: Job, fire_times: Sequence[datetime]) -> list[Run]:
+        """The same, and those of the job that it was renamed or handed over from. Of another
+        owner's job only those after which nothing is missed."""
+        return self._read_of_both(job, fire_times)[0]
+
+    def _read_of_both(self, job: Job, fire_times: Sequence[datetime]) -> tuple[list[Run], int]:
+        found, count = self._read((job.owner, job.job_id), fire_times)
+        until = another_until(job)
+        before = [each for each in fire_times if until is not None and each <= until]
+        if before:
+            former = former_owner(job)
+            rows, more = self._read((former or job.owner, job.renamed_from), before)
+            found += [row for row in rows if not former or settles(row)]
+            count += more
+        return found, count
+
+    def _read(
+        self, scope: tuple[str, str], fire_times: Sequence[datetime]
+    ) -> tuple[list[Run], int]:
+        """The rows of an owner's job, and the number that was requested.
 
         The history can be far denser than the occurrences, as where a job fired each second before
         its schedule became an hourly one: then each fire time is asked for alone.
         """
-        page = self._history.page(
-            job.owner, job.job_id, _PAGE, from_at=min(fire_times), until_at=max(fire_times)
-        )
+        page = self._history.page(*scope, _PAGE, from_at=min(fire_times), until_at=max(fire_times))
         if page.next_cursor is None:
             return list(page.whole), len(page.items)
         # Newest first: what is newer than the last row was read whole.
@@ -99,7 +122,7 @@ class MissedSearch:
             cursor: str | None = None
             while fire_at <= behind:
                 at = self._history.page(
-                    job.owner, job.job_id, _PAGE_OF_ONE, cursor, from_at=fire_at, until_at=fire_at
+                    *scope, _PAGE_OF_ONE, cursor, from_at=fire_at, until_at=fire_at
                 )
                 found += at.whole
                 pages += 1

@@ -15,7 +15,7 @@ from carillon.domain.chunks.history import (
 from carillon.domain.chunks.looking import Look
 from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.chunks.placing import Plan
-from carillon.domain.job import Job
+from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunKey, RunKind
 from carillon.errors import InvalidFieldError, UnreadableRowError
@@ -28,6 +28,9 @@ _MOST_LOOKED_FOR = 200
 """Occurrences without a row that one page looks for beyond its limit: of these there may be none,
 as in an outage. Then the page ends there, with a cursor."""
 _CLOCKS_DIFFER_BY = timedelta(minutes=1)
+_JUST_CHANGED = 2 * _CLOCKS_DIFFER_BY
+"""After a change a record that is read without consistency may be missing, and with it all that ran
+before the change."""
 _MOST_PLANS = 4_096
 """Plans that are kept in memory: about a megabyte."""
 _MOST_AT_ONCE = 100
@@ -127,11 +130,9 @@ class PackedRuns:
             found = self._found(batch, consistent=consistent)
             by_key |= {k: run for k, run in found.runs.items() if run.is_final or k not in by_key}
             unreadable |= found.unreadable
-            for key in found.alone:
-                # Its row was put between the two reads, if at all.
-                row = None if key.sort_key in by_key else get_row(key)
-                if row is not None:
-                    by_key[key.sort_key] = row
+            # The rows of these were put between the two reads, if at all.
+            missing = [key for key in found.alone if key.sort_key not in by_key]
+            _take_rows(missing, get_row, by_key, unreadable)
             looked += len(batch)
             reached, size = batch[-1].key.sort_key, 2 * size
             is_full = sum(1 for key in by_key if key <= reached) >= limit
@@ -165,7 +166,8 @@ class PackedRuns:
         except UnreadableRowError as error:
             job = None
             unreadable["0 job"] = str(error)
-        stored = self._chunks.get_records(*scope, consistent=consistent)
+        is_new = job is None or _may_be_new(job, now)
+        stored = self._chunks.get_records(*scope, consistent=consistent or is_new)
         unreadable |= {
             f"0 generation record {revision}": reason
             for revision, reason in stored.unreadable.items()
@@ -204,7 +206,9 @@ class PackedRuns:
                 alone.append(key)
             elif key.sort_key not in runs or run.is_final:
                 runs[key.sort_key] = run
-        return _Found(runs, alone, unreadable)
+        ended = {key for key, run in runs.items() if run.is_final}
+        unknown = {key: reason for key, reason in unreadable.items() if key not in ended}
+        return _Found(runs, alone, unknown)
 
     def _planned(self, minutes: Sequence[Minute], *, consistent: bool) -> Read[Minute, Plan]:
         known = {each: plan for each in minutes if (plan := self._plans.get(each)) is not None}
@@ -214,6 +218,28 @@ class PackedRuns:
             self._plans.clear()
         self._plans.update(read.rows)
         return Read({**known, **read.rows}, read.unreadable)
+
+
+def _may_be_new(job: Job, now: datetime) -> bool:
+    """True if the job may just have left a record; one that is moved in its pause has its time."""
+    return job.state is JobState.PAUSED or now - job.updated_at < _JUST_CHANGED
+
+
+def _take_rows(
+    keys: Sequence[RunKey],
+    get_row: Callable[[RunKey], Run | None],
+    by_key: dict[str, Run],
+    unreadable: dict[str, str],
+) -> None:
+    """Put what there are of these rows into `by_key`, and why others cannot be read."""
+    for key in keys:
+        try:
+            row = get_row(key)
+        except UnreadableRowError as error:
+            unreadable[key.sort_key] = str(error)
+            continue
+        if row is not None:
+            by_key[key.sort_key] = row
 
 
 def _page(

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.job import Job
+from carillon.domain.job import HandOver, Job
 from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.spec.names import job_id_of
 from carillon.services.history import History
 from carillon.services.missed_search import CHUNK, MOST_READ, MissedSearch
 from carillon.stores.memory import MemoryRunStore
@@ -103,3 +104,18 @@ def test_one_search_is_bounded_and_says_how_far_it_came(
     assert not found.is_complete
     assert len(found.items) == CHUNK
     assert found.from_at == found.items[-1].fire_at
+
+
+def test_what_ran_under_another_owner_is_not_missed_nor_named(job: Job) -> None:
+    """Of its runs that have not succeeded the new owner sees that nothing has."""
+    store, former = MemoryRunStore(), "team/billing"
+    old_id = job_id_of(former, job.spec.name)
+    mark, generation = HandOver(former, "ended"), replace(job.generation, from_at=NOW - HOUR)
+    handed = replace(job, renamed_from=old_id, handed_from=mark, generation=generation)
+    for hours, status in ((1, RunStatus.SUCCEEDED), (2, RunStatus.DEAD), (3, RunStatus.SUCCEEDED)):
+        run = make_run(old_id, NOW - hours * HOUR, status=status)
+        assert store.claim(replace(run, key=replace(run.key, owner=former)), None)
+    search = MissedSearch(History(store))
+    found = search.newest(handed, handed.schedule, NOW - 4 * HOUR, NOW - HOUR, NOW, 10)
+    shown = [(each.fire_at, each.run_id, each.status) for each in found.items]
+    assert shown == [(NOW - 2 * HOUR, None, None), (NOW - 4 * HOUR, None, None)]

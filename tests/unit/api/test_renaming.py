@@ -1,5 +1,7 @@
 """Jobs that a manifest renames (`was`): they go on where they were."""
 
+from datetime import timedelta
+
 import pytest
 
 from carillon.domain.execution.resuming import resume_message
@@ -7,9 +9,10 @@ from carillon.domain.job import Job, JobState
 from carillon.domain.spec.names import job_id_of
 from carillon.errors import StoreUnavailableError
 from carillon.stores.memory import MemoryJobStore
-from tests.unit.api.conftest import World
+from tests.unit.api.conftest import NOW, World
 from tests.unit.api.gateway import OWNER, Client, Json
 from tests.unit.api.test_apply import JOBS, TASK, actions, apply, client, named, prune
+from tests.unit.api.test_runs import make_run, put
 
 __all__ = ["client"]
 
@@ -41,6 +44,31 @@ def test_a_job_is_renamed_and_goes_on_where_it_was(client: Client, world: World)
     assert named(client, "pull")["created_at"] == "2026-03-01T12:00:00.250Z"
     assert actions(apply(client, RENAMED)) == {"report": "none", "pull": "none"}
     assert prune(client, "report", "pull")["items"] == []
+
+
+def test_what_ran_under_the_former_name_is_not_missed(client: Client, world: World) -> None:
+    """Nor does it become so by changes of the renamed job; what its name then does is its own."""
+    apply(client)
+    old_id, noon = job_id_of(OWNER, "sync"), NOW.replace(microsecond=0)
+    done = [noon + timedelta(minutes=minutes) for minutes in (5, 15)]
+    for fire_at in done:
+        put(world, make_run(old_id, fire_at))
+    world.clock.advance(1080)
+    apply(client, RENAMED)
+    again = client.post("/jobs", {"name": "sync", "schedule": "every 5m", "target": TASK})
+    assert again.json["job_id"] == old_id
+    world.clock.advance(600)
+    put(world, make_run(old_id, noon + timedelta(minutes=20)))
+    pull = job_id_of(OWNER, "pull")
+
+    def missed() -> list[str]:
+        items = client.get(f"/jobs/{pull}/missed").json["items"]
+        return [item["fire_at"][11:16] for item in reversed(items)]
+
+    assert missed() == ["12:10", "12:20", "12:25"]
+    changed = {**RENAMED, "pull": {**RENAMED["pull"], "window": "1m"}}
+    assert actions(apply(client, changed))["pull"] == "change"
+    assert missed() == ["12:10", "12:20", "12:25"]
 
 
 @pytest.mark.parametrize(("seconds", "is_continued"), [(5, True), (59, True), (62, False)])

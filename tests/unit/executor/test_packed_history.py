@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from carillon.domain.chunks.placing import Plan
-from carillon.domain.job import Lane
+from carillon.domain.job import Generation, Lane
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import InvalidFieldError, UnreadableRowError
@@ -131,6 +131,24 @@ class TestPages:
         assert [run.key.fire_at.hour - 12 for run in page.items] == [4, 2]
         assert list(page.unreadable.values()) == ["spoilt"]
 
+    def test_a_row_that_was_put_between_the_two_reads_and_cannot_be_read_is_named(
+        self, world: World
+    ) -> None:
+        world.answer(a=BUSY)
+        job = world.by_name["a"]
+        before = world.runs.list(job.owner, job.job_id, 10)
+        world.hours(2)
+        world.answer(a=Success("done"))
+        world.pack(at=DUE_AT + 2 * HOUR)
+        world.runs.list = lambda *a, **k: before  # type: ignore[method-assign]
+        world.runs.spoil(world.alone("a").key)
+        page = world.past.page(job.owner, job.job_id, 10)
+        assert [(run.key.fire_at.hour - 12, run.status) for run in page.items] == [
+            (4, S),
+            (3, RunStatus.RETRYING),
+        ]
+        assert list(page.unreadable) == [world.alone("a").key.sort_key]
+
     @pytest.mark.parametrize("position", ["x", "99999999999999999999#", "~"])
     def test_a_forged_cursor_is_refused(self, world: World, position: str) -> None:
         job = world.by_name["a"]
@@ -210,6 +228,74 @@ class TestGenerations:
         moved = replace(paused, segment=3, revision=paused.revision + 1)
         assert jobs.replace(moved, paused.revision)
         assert world.shown("a") == [(3, S), (2, S)]
+
+    def test_what_is_changed_in_a_pause_costs_no_look(self, world: World) -> None:
+        """By the next schedule it would have been due at each second of its generation."""
+        world.hours(2)
+        job, jobs = world.by_name["a"], world.executor_ports.jobs
+        world.clock.set(DUE_AT + 9 * HOUR)
+        paused = job.paused(world.clock.now())
+        assert jobs.replace(paused, job.revision)
+        schedule = world.new_job("other", "* * * * * *").schedule
+        changed = replace(paused, schedule=schedule, revision=paused.revision + 1)
+        assert jobs.replace(changed, paused.revision)
+        assert len(world.past.latest(job.owner, job.job_id, 5)) == 2
+        world.new_generation(changed, "* * * * *")
+        page = world.past.page(job.owner, job.job_id, 5)
+        assert ([run.key.fire_at.hour - 12 for run in page.items], page.next_cursor) == (
+            [3, 2],
+            None,
+        )
+
+    @pytest.mark.parametrize("way", ["schedule", "deletion and return", "move in a pause"])
+    def test_a_record_that_was_just_put_is_read_though_lists_may_be_behind(
+        self, world: World, monkeypatch: pytest.MonkeyPatch, way: str
+    ) -> None:
+        """Or all that ran before the change would be missing for as long as a replica is behind."""
+        world.hours(2)
+        job, jobs = world.by_name["a"], world.executor_ports.jobs
+        now, get_records = world.clock.now(), world.chunks.get_records
+        stale = get_records(job.owner, job.job_id, consistent=False)
+        if way == "schedule":
+            world.new_generation(job, "30 * * * *")
+        elif way == "move in a pause":
+            paused = job.paused(now)
+            assert jobs.replace(paused, job.revision)
+            world.clock.advance(3600)
+            moved = replace(paused, segment=3, revision=paused.revision + 1)
+            assert jobs.replace(moved, paused.revision)
+        else:
+            gone = job.deleted(now, now + LIFETIME)
+            assert jobs.replace(gone, job.revision)
+            world.new_generation(gone, "30 * * * *")
+
+        def behind(owner: str, job_id: str, *, consistent: bool) -> object:
+            return get_records(owner, job_id, consistent=True) if consistent else stale
+
+        monkeypatch.setattr(world.chunks, "get_records", behind)
+        world.clock.advance(30)
+        assert world.shown("a") == [(3, S), (2, S)]
+
+    def test_one_of_two_places_that_cannot_be_read_hides_no_success_in_the_other(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.pack()
+        job = world.by_name["a"]
+        world.clock.set(DUE_AT + timedelta(seconds=30))
+        begun = DUE_AT - timedelta(minutes=2)
+        generation = Generation(world.entropy.new_id(begun), begun)
+        later = replace(job.in_new_generation(generation, world.clock.now()), segment=3)
+        assert world.executor_ports.jobs.replace(later, job.revision)
+        monkeypatch.setattr("carillon.domain.chunks.history.chunked_from", lambda generation_id: 0)
+        get_plans = world.chunks.get_plans
+
+        def spoilt(minutes: Sequence[Minute], *, consistent: bool) -> Read[Minute, Plan]:
+            rows = get_plans(minutes, consistent=consistent).rows
+            return Read(rows, {each: "spoilt" for each in minutes if each[0] == 3})
+
+        monkeypatch.setattr(world.chunks, "get_plans", spoilt)
+        page = world.past.page(job.owner, job.job_id, 10, from_at=DUE_AT, until_at=DUE_AT)
+        assert ([run.status for run in page.items], dict(page.unreadable)) == ([S], {})
 
     def test_what_runs_until_the_commit_is_shown(self, world: World) -> None:
         """The change begins before the occurrence, and its commit comes after it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from carillon.domain.chunks.looking import Look, look_at, places_of
 from carillon.domain.chunks.placing import Place, chunked_from
@@ -45,6 +45,10 @@ class GenerationRecord:
     place: Place
     expires_at: datetime
 
+    @property
+    def fired_by(self) -> tuple[Schedule, Place]:
+        return self.schedule, self.place
+
     def look(self, fire_at: datetime) -> Look | None:
         """Where its occurrence would be; None where it covers none at this instant, or none that
         goes in a chunk."""
@@ -78,12 +82,18 @@ def records_of(
 ) -> list[GenerationRecord]:
     """The records of all generations of a job: the `stored` ones, and that of its row as it is.
 
-    A record whose commit has been lost tells less than the row that it was taken from.
+    A record whose commit has been lost tells less than the row that it was taken from. A generation
+    has fired as its first record says: what is changed in a pause fires only when it is resumed, as
+    another one, and would have lists look for thousands of runs that never were.
     """
+    found = sorted(stored, key=attrgetter("revision"))
     own = None if job is None else _record(job, job.paused_at or now, lifetime)
-    known = {(each.generation_id, each.place, each.schedule): each for each in stored}
     if own is not None:
-        known[own.generation_id, own.place, own.schedule] = own
+        found.append(own)
+    first = {each.generation_id: each.fired_by for each in reversed(found)}
+    known = {
+        each.generation_id: each for each in found if each.fired_by == first[each.generation_id]
+    }
     return list(known.values())
 
 

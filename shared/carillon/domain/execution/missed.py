@@ -9,7 +9,7 @@ from carillon.clock import seconds_after
 from carillon.domain.calendar import local_date, resolve
 from carillon.domain.decisions import SkipReason
 from carillon.domain.execution.lateness import follows_its_schedule, latest_due
-from carillon.domain.job import Job, JobState
+from carillon.domain.job import MOST_REPLACED, Job, JobState
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import Resolution, Run, RunKey, RunKind, RunStatus
@@ -53,6 +53,15 @@ def pauses_of(job: Job) -> Iterator[Pause]:
         resumed_at = replaced.from_at
 
 
+def another_until(job: Job) -> datetime | None:
+    """Until when the occurrences were those of the job that this one was renamed or handed over
+    from, whose history has their runs. None where there was no other, or where it is not known any
+    more, since too many generations have followed."""
+    if not job.renamed_from or len(job.replaced) == MOST_REPLACED:
+        return None
+    return job.replaced[-1].from_at if job.replaced else job.generation.from_at
+
+
 def missed_among(
     job: Job, fire_times: Iterable[datetime], rows: Iterable[Run], now: datetime
 ) -> list[MissedOccurrence]:
@@ -83,7 +92,7 @@ def missed_among(
 def _missed(
     fire_at: datetime, runs: Sequence[Run], covering: Sequence[Run]
 ) -> MissedOccurrence | None:
-    if any(_settles(run) for run in runs):
+    if any(settles(run) for run in runs):
         return None
     if runs:
         newest = max(runs, key=lambda run: (run.updated_at, run.key.redrive))
@@ -98,7 +107,7 @@ def _is_within(fire_at: datetime, pauses: Sequence[Pause]) -> bool:
     return any(began < fire_at and (end is None or fire_at <= end) for began, end in pauses)
 
 
-def _settles(run: Run) -> bool:
+def settles(run: Run) -> bool:
     """True if its occurrence needs no other run: succeeded, under way, or decided about."""
     is_done = run.status in (RunStatus.SUCCEEDED, RunStatus.CANCELLED)
     return is_done or not run.is_final or run.settled is Resolution.DISCARDED
