@@ -9,9 +9,9 @@ from carillon.domain.job import Job, Lane
 from carillon.domain.run import RunError
 from carillon.domain.targets import WebhookTarget
 from carillon.domain.wheel.entry import message_of
-from carillon.executor.targets import Failure
+from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.story import MINUTE, NOON, empty_queue, handle, row_of
-from tests.simulation.test_slow_lane import counted, due, hangs, lasts
+from tests.simulation.test_slow_lane import ONCE, counted, due, hangs, lasts
 from tests.support.jobs import job_with
 from tests.support.world import OWNER, World
 
@@ -82,6 +82,46 @@ def test_an_attempt_that_ends_in_another_way_takes_it_back(world: World) -> None
     handled(world, range(20, 21))
     hangs(world)
     assert slow(world, handled(world, range(30, 30 + IN_A_ROW))) == []
+
+
+def with_callbacks(world: World, count: int, hanging: bool) -> None:
+    """Webhooks to one host that call another one back: either hangs, and the other is quick."""
+
+    def behave(call: Call) -> Outcome:
+        if ("_callback-" in call.run_id) is hanging:
+            return Success(None)
+        world.clock.advance(call.timeout_seconds)
+        return Failure(RunError("timeout", "no answer"), timed_out=True)
+
+    world.targets.behave = behave
+    world.clock.set(NOON + 10 * MINUTE)
+    back = WebhookTarget(url="https://calls-back.example/x")
+    settings = {"on_success": back, "on_failure": back, "retry": ONCE, "timeout_seconds": 5}
+    jobs = []
+    for number in range(count):
+        target = WebhookTarget(url=f"https://hangs.example/{number}")
+        job = world.new_job(f"calls back {number}", "every 10m")
+        jobs.append(job_with(job, target=target, **settings))
+        assert world.indexer.index_job(jobs[-1], None)
+    empty_queue(world)
+    for job in jobs:
+        handle(world, message_of(job, NOON + 10 * MINUTE))
+    for kept in world.queue.kept():
+        handle(world, kept.message)
+    assert len(world.targets.calls) == 2 * count
+
+
+def test_a_quick_callback_does_not_take_back_that_its_jobs_host_hangs(world: World) -> None:
+    """It calls another target."""
+    with_callbacks(world, IN_A_ROW - 1, hanging=True)
+    hangs(world)
+    handled(world, range(20, 21))
+    assert len(slow(world, handled(world, range(30, 31)))) == 1
+
+
+def test_nor_does_one_that_times_out_move_jobs_whose_host_answers(world: World) -> None:
+    with_callbacks(world, IN_A_ROW, hanging=False)
+    assert slow(world, handled(world, range(20, 21))) == []
 
 
 def test_what_is_older_than_a_minute_counts_no_more(world: World) -> None:

@@ -14,6 +14,7 @@ from carillon.domain.job import Job
 from carillon.domain.policies import CatchUp, Concurrency, Overlap, Rate, RetryPolicy
 from carillon.domain.run import RunError, RunStatus
 from carillon.errors import HeldError, QueueUnavailableError, StoreUnavailableError
+from carillon.executor.batch import PartlyHandledError
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.services.indexer import Indexer
@@ -131,7 +132,7 @@ class Play:
             ends_at = world.clock.now() + timedelta(seconds=FUNCTION_SECONDS)
             try:
                 world.executor.lane(one.body, ends_at)
-            except (Killed, HeldError, QueueUnavailableError):
+            except (Killed, HeldError, QueueUnavailableError, PartlyHandledError):
                 continue
             world.queue.delete(one.receipt)
 

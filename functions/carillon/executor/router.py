@@ -60,11 +60,12 @@ class Router:
         message = decode(body)
         if isinstance(message, ChunkMessage):
             return self._chunk(message, partial(self._chunks.handle, message, ends_at))
-        try:
-            return self.handle(store_waits.handled(message), ends_at, alone=alone)
-        except StoreUnavailableError as error:
-            self._on_store_failure(message, error)
-            return self._waiting.wait(message, error)
+        handle = partial(self.handle, store_waits.handled(message), ends_at, alone=alone)
+        return _or_wait(handle, partial(self._wait, message))
+
+    def _wait(self, message: Message, error: StoreUnavailableError) -> Report:
+        self._on_store_failure(message, error)
+        return self._waiting.wait(message, error)
 
     def send_on(self, records: Mapping[str, Record]) -> dict[str, Report]:
         """Of the records of a batch, by id, send to lane slow, together, those of jobs that are
@@ -102,21 +103,12 @@ class Router:
         try:
             return self.handle_dead(store_waits.handled(message), ends_at)
         except UnreadableRowError as error:
-            self._on_store_failure(message, error)
-            return self._waiting.wait(message, error)
+            return self._wait(message, error)
 
     def _chunk(self, message: ChunkMessage, handle: Callable[[], Report]) -> Report:
-        try:
-            return handle()
-        except StoreUnavailableError as error:
-            return self._waits(message, error)
-        except PartlyHandledError as error:
-            if not isinstance(error.__cause__, StoreUnavailableError):
-                raise
-            waits = self._waits(message, error.__cause__)
-            return replace(error.report, members=(*error.report.members, waits))
+        return _or_wait(handle, partial(self._chunk_waits, message))
 
-    def _waits(self, message: ChunkMessage, error: StoreUnavailableError) -> Report:
+    def _chunk_waits(self, message: ChunkMessage, error: StoreUnavailableError) -> Report:
         self._on_store_failure(message.alone(message.members[0]), error)
         return self._chunks.wait(message, error)
 
@@ -148,3 +140,21 @@ class Router:
                 return self._window_end.end(message)
             case _:
                 return self._runs.handle_dead(message, ends_at)
+
+
+def _or_wait(
+    handle: Callable[[], Report], wait: Callable[[StoreUnavailableError], Report]
+) -> Report:
+    """The report of handling a message, which waits where the store has failed it."""
+    try:
+        return handle()
+    except StoreUnavailableError as error:
+        return wait(error)
+    except PartlyHandledError as error:
+        if not isinstance(error.__cause__, StoreUnavailableError):
+            raise
+        try:
+            waits = wait(error.__cause__)
+        except QueueUnavailableError:  # it stays with the queue, and the rest is told
+            raise error from error.__cause__
+        return replace(error.report, members=(*error.report.whole, waits))

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event
 
 from carillon.domain.targets import TaskTarget
+from carillon.executor.deadlines import Deadline
 from carillon.executor.targets.call import Call, Outcome
 from carillon.executor.targets.task import TaskCaller, request_of
 from carillon.executor.task_process.parent import TaskCode
@@ -25,7 +26,7 @@ class Tasks:
     def __init__(
         self,
         pool: ChildPool | None = None,
-        variables: Callable[[], Mapping[str, str]] = dict,
+        variables: Callable[[Deadline], Mapping[str, str]] = lambda deadline: {},
     ) -> None:
         self.pool = pool or ChildPool(TaskCode((SAMPLES, TASKS)))
         self._caller = TaskCaller(self.pool, variables)

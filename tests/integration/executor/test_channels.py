@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from carillon.clock import SystemClock
 from carillon.domain.notifying.notification import EmailChannel, SlackChannel
 from carillon.domain.targets import SecretReference
@@ -32,6 +34,16 @@ def test_a_message_goes_to_the_url_in_the_owner_s_secret() -> None:
     assert received.headers["content-type"] == "application/json"
 
 
+@pytest.mark.parametrize("told", ["/services/T0/B0/abcdefgh?key=12345678", "abcdefgh", "12345678"])
+def test_what_a_server_repeats_of_the_url_is_not_told(told: str) -> None:
+    with endpoint() as hook:
+        url = f"http://{HOST}:{hook.port}/services/T0/B0/abcdefgh?key=12345678"
+        hook.status, hook.answer = 404, f"Cannot POST {told}".encode()
+        outcome = slack({NAME: url}).deliver(CHANNEL, call())  # type: ignore[arg-type]
+    assert isinstance(outcome, Failure)
+    assert outcome.error.message == "the endpoint answered 404: Cannot POST [hidden]"
+
+
 def test_another_owner_s_secret_is_none() -> None:
     theirs = replace(call(), owner="user/stranger")
     outcome = slack({NAME: "https://hooks.slack.com/x"}).deliver(CHANNEL, theirs)  # type: ignore[arg-type]
@@ -43,6 +55,14 @@ def test_a_secret_that_is_no_url_is_not_told() -> None:
     assert refusal(outcome) == ("secret_invalid", False)
     assert isinstance(outcome, Failure)
     assert "xoxb" not in outcome.error.message
+
+
+@pytest.mark.parametrize("host", ["hooks..slack.com", "x" * 64 + ".com"])
+def test_nor_is_one_whose_host_cannot_be_one(host: str) -> None:
+    outcome = slack({NAME: f"https://{host}/services/T0/B0/abcdefgh"}).deliver(CHANNEL, call())  # type: ignore[arg-type]
+    assert refusal(outcome) == ("protocol_error", False)
+    assert isinstance(outcome, Failure)
+    assert "services/T0" not in outcome.error.message
 
 
 def test_a_private_address_is_refused_there_too() -> None:

@@ -2,10 +2,13 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -54,10 +57,12 @@ class Tokens:
     def __init__(self) -> None:
         self.asked: list[Mapping[str, object]] = []
         self.fails = False
+        self.waits: Callable[[float], object] = lambda seconds: None
 
     def assume_role(self, **asked: Any) -> Mapping[str, Any]:
         if self.fails:
             raise RuntimeError("arn:aws:iam::123456789012:role/secret")
+        self.waits(6)
         self.asked.append(asked)
         number = len(self.asked)
         expires_at = NOW + timedelta(hours=number)
@@ -67,7 +72,7 @@ class Tokens:
 
 @contextmanager
 def tasks(folder: Path, credentials: TaskCredentials) -> Iterator[Tasks]:
-    pool = ChildPool(TaskCode(("billing",), str(folder)), credentials.variables)
+    pool = ChildPool(TaskCode(("billing",), str(folder)), credentials.kept)
     caller = Tasks(pool=pool, variables=credentials.variables)
     try:
         yield caller
@@ -120,3 +125,19 @@ def test_without_the_credentials_of_its_role_no_task_runs(folder: Path) -> None:
         assert not outcome.error.permanent
         tokens.fails = False
         assert result(caller.run("versions"))[0] == "theirs"
+
+
+def test_a_token_service_that_hangs_takes_none_of_the_others_time(folder: Path) -> None:
+    """Nor more of its call's than there is: processes of Lambda end soon after that."""
+    tokens, released, clock = Tokens(), Event(), ManualClock(NOW)
+    with tasks(folder, TaskCredentials("arn:role", clock, lambda: tokens)) as caller:
+        caller.run("versions")
+        clock.advance(41 * 60)
+        tokens.waits = released.wait
+        began = time.monotonic()
+        with ThreadPoolExecutor() as threads:
+            ended = list(threads.map(lambda _: caller.run("versions", timeout_seconds=1), range(3)))
+        assert time.monotonic() - began < 3
+        released.set()
+    kinds = {each.error.kind for each in ended if isinstance(each, Failure)}
+    assert (kinds, len(ended)) == ({"task_not_ready"}, 3)

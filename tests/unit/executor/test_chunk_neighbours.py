@@ -105,3 +105,30 @@ def test_where_the_store_fails_one_the_chunk_waits_and_the_others_are_told() -> 
     ends = [each.run.status for each in report.whole if each.run is not None]
     assert ends == [RunStatus.SUCCEEDED]
     assert report.whole[-1].handled is Handled.DEFERRED
+
+
+def test_they_are_told_though_the_queue_does_not_take_the_chunk_either() -> None:
+    """Of one that has died for good no other message tells."""
+    world = World("a", "b", "c")
+    world.answer(b=Failure(RunError("bad", "for good", permanent=True)), c=BUSY)
+    down = StoreUnavailableError("down")
+    with (
+        world.failing(world.executor_ports.indexer, "schedule_message", down),
+        world.failing(world.queue, "send", QueueUnavailableError(1, "down")),
+        pytest.raises(PartlyHandledError) as raised,
+    ):
+        world.handle_chunk(world.order())
+    assert raised.value.__cause__ is down
+    ends = {each.run.status for each in raised.value.report.whole if each.run is not None}
+    assert ends == {RunStatus.SUCCEEDED, RunStatus.DEAD}
+
+
+def test_one_of_them_is_told_though_what_follows_from_its_end_fails() -> None:
+    world = World("a", "b")
+    world.answer(b=Failure(RunError("bad", "for good", permanent=True)))
+    down = StoreUnavailableError("down")
+    with world.failing(world.executor_ports.indexer, "schedule_messages", down):
+        report = world.handle_chunk(world.order())
+    ends = {each.run.status for each in report.whole if each.run is not None}
+    assert ends == {RunStatus.SUCCEEDED, RunStatus.DEAD}
+    assert report.whole[-1].handled is Handled.DEFERRED

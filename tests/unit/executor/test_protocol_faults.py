@@ -6,12 +6,13 @@ from datetime import timedelta
 import pytest
 
 from carillon.domain.job import Job, JobState
-from carillon.domain.message import Message
+from carillon.domain.message import Message, encode
 from carillon.domain.policies import Backoff, OnComplete, RetryPolicy
 from carillon.domain.run import Run, RunError, RunStatus
+from carillon.domain.targets import TaskTarget
 from carillon.domain.wheel.entry import Slot, message_of, minute_of
-from carillon.errors import HeldError, StoreUnavailableError
-from carillon.executor.batch import Handled
+from carillon.errors import HeldError, QueueUnavailableError, StoreUnavailableError
+from carillon.executor.batch import Handled, PartlyHandledError
 from carillon.executor.targets import Failure
 from carillon.schedules import CalendarRule, SlotKind
 from tests.support.world import FUNCTION_SECONDS
@@ -183,8 +184,9 @@ class TestEndsOfJobs:
     ) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(world.jobs, "replace", lambda job, revision: False)
-            with pytest.raises(StoreUnavailableError):
+            with pytest.raises(PartlyHandledError) as raised:
                 world.handle(last)
+        assert isinstance(raised.value.__cause__, StoreUnavailableError)
         assert world.handle(last).completes
 
     def test_a_duplicate_of_an_earlier_run_completes_nothing(self, world: World) -> None:
@@ -257,3 +259,40 @@ def test_what_would_run_in_the_place_of_a_late_one_is_given_back_where_that_is_n
     world.handle(late)
     assert world.run_of(latest).status is RunStatus.SUCCEEDED
     assert [call.fire_at for call in world.targets.calls] == [latest.key.fire_at]
+
+
+class TestWhatFollowsFails:
+    """A run has died for good: whoever repeats what follows from it tells nobody of that."""
+
+    def dies(self, world: World) -> Message:
+        job = world.create(
+            "job",
+            "* * * * *",
+            retry=RetryPolicy(max_attempts=1),
+            on_failure=TaskTarget(name="tell"),
+        )
+        world.targets.behave = lambda call: Failure(RunError("busy", "later"))
+        return world.due(job)
+
+    def test_it_is_told_and_the_message_waits_for_the_store(self, world: World) -> None:
+        message = self.dies(world)
+        down = StoreUnavailableError("down")
+        with world.failing(world.executor_ports.indexer, "schedule_message", down):
+            report = world.executor.lane(encode(message), world.ends_at())
+        died, waits = report.whole
+        assert died.run == world.run_of(message)
+        assert (died.handled, waits.handled) == (Handled.RAN, Handled.DEFERRED)
+        world.clock.advance(10)
+        (kept,) = world.queue.kept()
+        assert world.handle(kept.message).handled is Handled.REPEATED
+        assert message.key.callback in {each.message.key for each in world.queue.kept()}
+
+    def test_it_is_told_and_the_message_stays_with_the_queue(self, world: World) -> None:
+        message, down = self.dies(world), QueueUnavailableError(1, "down")
+        with (
+            world.failing(world.queue, "send", down),
+            pytest.raises(PartlyHandledError) as raised,
+        ):
+            world.executor.lane(encode(message), world.ends_at())
+        assert raised.value.__cause__ is down
+        assert raised.value.report.run == world.run_of(message)

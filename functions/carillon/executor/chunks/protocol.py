@@ -141,8 +141,11 @@ class ChunkProtocol:
         for success in under_way.successes or ():
             context = ran[success.key]
             reports.append(Report(Handled.RAN, context.message, success, job=context.job))
+        partly = [each for each in under_way.errors if isinstance(each, PartlyHandledError)]
+        reports += [each.report for each in partly]
         for error in under_way.errors:
-            raise PartlyHandledError(_report(message, reports)) from error
+            cause = error.__cause__ if error in partly else error
+            raise PartlyHandledError(_report(message, reports)) from cause
         return None if under_way.successes is None else _report(message, reports)
 
     def _contexts(self, message: ChunkMessage, ends_at: datetime) -> dict[Member, RunContext]:

@@ -14,7 +14,8 @@ from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.policies import OnComplete, Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
-from carillon.errors import StoreUnavailableError
+from carillon.errors import QueueUnavailableError, StoreUnavailableError
+from carillon.executor.batch import Handled, PartlyHandledError, Report
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.failures import Failures
@@ -43,6 +44,17 @@ class FollowUp:
                 return False
             context = replace(context, job=job, calendars=CalendarReader(self._ports.calendars))
         return self._after(run, context, repeated=False)
+
+    def told(self, run: Run, context: RunContext) -> Report:
+        """The report of an attempt whose end was just recorded, after what follows from it. Where
+        that fails PartlyHandledError has the report: whoever repeats it tells nothing."""
+        skipped = run.status is RunStatus.SKIPPED
+        handled, reason = (Handled.SKIPPED, run.reason or "") if skipped else (Handled.RAN, "")
+        report = Report(handled, context.message, run, reason, job=context.job)
+        try:
+            return replace(report, completes=self.after(run, context))
+        except (StoreUnavailableError, QueueUnavailableError) as error:
+            raise PartlyHandledError(report) from error
 
     def again(self, run: Run, context: RunContext) -> Defer | bool:
         """Actions after an attempt: the retry, or events, callback and completion. Idempotent.

@@ -34,7 +34,14 @@ from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.errors import HeldError, QueueUnavailableError, RunAloneError, StoreUnavailableError
-from carillon.executor.batch import Handled, Report, defer, defer_early, send_back
+from carillon.executor.batch import (
+    Handled,
+    PartlyHandledError,
+    Report,
+    defer,
+    defer_early,
+    send_back,
+)
 from carillon.executor.chunks.looks import ChunkLooks
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import Admission, Held
@@ -238,7 +245,7 @@ class RunProtocol:
                 return self._releasing.release(message, claim, taken)
             is_mine = isinstance(taken, Claim) and self._ports.runs.claim(taken.run, None)
             report = self.finish(self._passed_over(claim, latest, "runs in its place"), context)
-        except (StoreUnavailableError, QueueUnavailableError):
+        except (StoreUnavailableError, QueueUnavailableError, PartlyHandledError):
             if isinstance(taken, Claim):  # or its attempt would count
                 self._releasing.undo(latest, taken, made_for_nothing=False)
             if not self._releasing.undo(message, claim, made_for_nothing=False):
@@ -389,8 +396,5 @@ class RunProtocol:
         return self._ports.runs.finish(run)
 
     def follow_up(self, run: Run, context: RunContext) -> Report:
-        """Do what follows from the end that is recorded."""
-        completes = self._follow_up.after(run, context)
-        skipped = run.status is RunStatus.SKIPPED
-        handled, reason = (Handled.SKIPPED, run.reason or "") if skipped else (Handled.RAN, "")
-        return Report(handled, context.message, run, reason, completes, job=context.job)
+        """Do what follows from the recorded end; raises PartlyHandledError where that fails."""
+        return self._follow_up.told(run, context)

@@ -115,7 +115,8 @@ class SlowLane:
         A store that fails costs a count, never the run.
         """
         weight = slowness.weight_of(run, self._ports.slow_after_seconds)
-        self._hosts.note(job, run.updated_at, timed_out=weight > 1)
+        if run.key.kind is not RunKind.CALLBACK:  # that calls another target than its job's
+            self._hosts.note(job, run.updated_at, timed_out=weight > 1)
         with suppress(StoreUnavailableError):
             if weight:
                 self._count(run, job, weight)

@@ -1,8 +1,10 @@
 """Channels of notifications that no job has as its target: Slack and e-mail."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
@@ -15,12 +17,15 @@ from carillon.executor.targets.aws_client import AwsCaller
 from carillon.executor.targets.call import Call, Caller, Failure, Outcome, Success, facts
 from carillon.executor.targets.secrets import AwsSecrets, OwnerSecrets, SecretError, name_of
 from carillon.executor.targets.webhook import (
+    LONG_PART,
     DeploymentKey,
     Prepared,
     WebhookCaller,
     deployment_secret,
 )
 from carillon.settings import Settings
+
+_PARTS = re.compile("[/?&=]")
 
 
 class SlackCaller(WebhookCaller):
@@ -35,7 +40,15 @@ class SlackCaller(WebhookCaller):
             # Without the cause, which quotes the secret.
             message = f"{name_of(channel.url)} is no absolute https URL"
             raise SecretError("secret_invalid", message) from None
-        return replace(request, hidden=[*request.hidden, url, url.partition("://")[2]])
+        return replace(request, hidden=[*request.hidden, *_secrets_of(url)])
+
+
+def _secrets_of(url: str) -> list[str]:
+    """The texts of a secret URL that an endpoint may repeat: all of it, what follows the host, as
+    servers name what they do not have, and the long parts of that."""
+    address = url.partition("://")[2]
+    place = address.removeprefix(urlsplit(url).netloc)
+    return [url, address, place, *(each for each in _PARTS.split(place) if len(each) >= LONG_PART)]
 
 
 def create_slack(settings: Settings, clock: Clock) -> SlackCaller:

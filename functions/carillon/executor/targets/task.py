@@ -8,6 +8,7 @@ from carillon.clock import Clock
 from carillon.domain.execution.stopping import STOPPED
 from carillon.domain.run import RunError
 from carillon.domain.targets import TaskTarget
+from carillon.executor.deadlines import Deadline
 from carillon.executor.targets.call import Call, Caller, Failure, Outcome, Success
 from carillon.executor.targets.task_credentials import TaskCredentials
 from carillon.executor.task_process.parent import (
@@ -28,7 +29,7 @@ OWN_TASKS = "carillon.executor.tasks.canary"
 def create_caller(settings: Settings, clock: Clock) -> "TaskCaller":
     credentials = TaskCredentials(settings.task_role_arn, clock)
     code = TaskCode((OWN_TASKS, *settings.task_modules), settings.task_folder)
-    return TaskCaller(ChildPool(code, credentials.variables), credentials.variables)
+    return TaskCaller(ChildPool(code, credentials.kept), credentials.variables)
 
 
 class TaskCaller(Caller):
@@ -39,7 +40,7 @@ class TaskCaller(Caller):
     def __init__(
         self,
         pool: ChildPool,
-        variables: Callable[[], Mapping[str, str]] = dict,
+        variables: Callable[[Deadline], Mapping[str, str]] = lambda deadline: {},
         room: Room | None = None,
     ) -> None:
         """`room` is for calls of chunks (default: MOST_SHARED at once)."""
@@ -64,12 +65,12 @@ class TaskCaller(Caller):
                 call,
                 number=self._pool.next_number(),
                 deadline_at=deadline.at,
-                variables=self._variables(),
+                variables=self._variables(deadline),
             )
             return outcome_of(self._pool.run(request, deadline))
         except CallTimeoutError:
             return call.timed_out(f"the task was killed at its limit of {call.timeout_seconds:g} s")
-        except (ChildNotReadyError, PoolBusyError):
+        except (ChildNotReadyError, PoolBusyError, TimeoutError):
             return _not_ready(call)
         except ChildLostError as error:
             return Failure(RunError("task_died", exception_line(error)))

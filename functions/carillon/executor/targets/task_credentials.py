@@ -11,12 +11,15 @@ from threading import Lock
 from typing import Any, Protocol
 
 from carillon.clock import Clock
+from carillon.executor.deadlines import Deadline, call_within
 
 LIFETIME = timedelta(hours=1)
 """The longest that a role may give to another one (IAM: role chaining)."""
 LEFT = timedelta(minutes=20)
 """The least that a task gets: more than the longest timeout of a function, and than the quarter of
 an hour before the end in which boto3 looks for newer ones."""
+FIRST_SECONDS = 10.0
+"""For the credentials of the first processes, which no call has asked for yet."""
 SESSION_NAME = "carillon-tasks"
 
 
@@ -46,33 +49,44 @@ class TaskCredentials:
         self._expires_at: datetime | None = None
         self._lock = Lock()
 
-    def variables(self) -> Mapping[str, str]:
-        """The variables for a task; none without a role. Raises TaskCredentialsError."""
+    def variables(self, deadline: Deadline) -> Mapping[str, str]:
+        """The variables for a task; none without a role. Raises TaskCredentialsError, and
+        TimeoutError when it takes longer than the deadline."""
         if not self._role_arn:
             return {}
-        with self._lock:
+        while not self._lock.acquire(timeout=deadline.poll_seconds()):
+            if deadline.passed:
+                raise TimeoutError
+        try:
             if self._expires_at is None or self._expires_at - self._clock.now() < LEFT:
-                try:
-                    self._renew()
-                except Exception as error:  # of botocore, which is imported with the first call
-                    reason = type(error).__name__
-                    raise TaskCredentialsError(f"no credentials for tasks: {reason}") from error
+                call_within(deadline, self._renew)
             return self._variables
+        finally:
+            self._lock.release()
+
+    def kept(self) -> Mapping[str, str]:
+        """The variables of the last task, else new ones: for a process that is started, which gets
+        others with its call. Raises OSError."""
+        return self._variables or self.variables(Deadline.after(FIRST_SECONDS))
 
     def _renew(self) -> None:
-        self._client = self._client or self._connect()
-        found = self._client.assume_role(
-            RoleArn=self._role_arn,
-            RoleSessionName=SESSION_NAME,
-            DurationSeconds=int(LIFETIME.total_seconds()),
-        )["Credentials"]
-        self._expires_at = found["Expiration"]
+        try:
+            self._client = self._client or self._connect()
+            found = self._client.assume_role(
+                RoleArn=self._role_arn,
+                RoleSessionName=SESSION_NAME,
+                DurationSeconds=int(LIFETIME.total_seconds()),
+            )["Credentials"]
+        except Exception as error:  # of botocore, which is imported with the first call
+            reason = type(error).__name__
+            raise TaskCredentialsError(f"no credentials for tasks: {reason}") from error
         self._variables = {
             "AWS_ACCESS_KEY_ID": found["AccessKeyId"],
             "AWS_SECRET_ACCESS_KEY": found["SecretAccessKey"],
             "AWS_SESSION_TOKEN": found["SessionToken"],
             "AWS_CREDENTIAL_EXPIRATION": found["Expiration"].isoformat(),
         }
+        self._expires_at = found["Expiration"]
 
 
 def _connect() -> TokenService:

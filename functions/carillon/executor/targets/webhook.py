@@ -261,8 +261,9 @@ def _url(text: str) -> httpcore2.URL:
     parts = urlsplit(text)
     try:
         host = (parts.hostname or "").encode("idna")
-    except UnicodeError as error:
-        raise httpcore2.LocalProtocolError(f"the host of {text!r} cannot be one") from error
+    except UnicodeError as error:  # told without the rest of the URL, which may be a secret
+        message = f"{parts.hostname!r} cannot be a host"
+        raise httpcore2.LocalProtocolError(message) from error
     path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
     return httpcore2.URL(
         scheme=parts.scheme,

@@ -73,7 +73,7 @@ def retry_after_seconds(text: str, now: datetime) -> float | None:
         return float(min(int(text.lstrip("0")[:12] or "0"), _LONGEST_SECONDS))
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
     return max(0.0, (at - now).total_seconds())

@@ -125,6 +125,8 @@ def test_the_kinds_of_connection_errors_are_told_apart() -> None:
         ("soon", None),
         ("\u0663", None),
         ("", None),
+        ("Sat, 21 Nov 2026 12:02:00 +99999999999999999999", None),
+        ("Sat, 21 Nov 99999999999999999999 12:02:00 GMT", None),
     ],
 )
 def test_a_retry_after_in_all_its_forms(text: str, seconds: float | None) -> None:
