@@ -15,6 +15,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 
+from carillon.api.apply.stack import with_values
 from carillon.cdk import Carillon, Tasks
 from carillon.cdk.constructs.event_rules import event_name
 from carillon.cdk.declared import Declared
@@ -224,6 +225,15 @@ def test_values_of_the_deployment_may_be_anywhere_in_a_job(stack: cdk.Stack) -> 
     told = content["jobs"]["report"]["payload"]
     assert set(told["url"]) == set(told["n"][1]["arn"]) == {"$ref"}
     assert values[told["url"]["$ref"]].endswith("?x")
+
+
+def test_what_looks_like_a_value_of_the_deployment_stays_what_it_is(stack: cdk.Stack) -> None:
+    queue = sqs.Queue(stack, "Orders")
+    payload = {"schema": {"$ref": "t1"}, "more": [{"$ref": {"$ref": queue.queue_arn}}]}
+    scheduler(stack).add_job("report", schedule="every 5m", target="report", payload=payload)
+    content, values = document(synthesized(stack))
+    told = with_values(content, values)["jobs"]["report"]["payload"]
+    assert told == {"schema": {"$ref": "t1"}, "more": [{"$ref": {"$ref": values["t1"]}}]}
 
 
 def test_without_jobs_the_resource_is_there_to_let_the_last_ones_go(stack: cdk.Stack) -> None:

@@ -224,7 +224,9 @@ def _known(value: Any) -> Any:
 
 def _referring(value: Any, values: dict[str, str]) -> Any:
     if isinstance(value, dict):
-        return {name: _referring(each, values) for name, each in value.items()}
+        made = {name: _referring(each, values) for name, each in value.items()}
+        # What looks like a reference, and is none, is told from one by standing in another.
+        return {"$ref": made} if made.keys() == {"$ref"} else made
     if isinstance(value, list | tuple):
         return [_referring(each, values) for each in value]
     if not (isinstance(value, str) and Token.is_unresolved(value)):

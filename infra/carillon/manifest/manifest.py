@@ -46,7 +46,7 @@ class Manifest:
     simulate: Mapping[str, Json] = field(default_factory=dict)
     files: tuple[ManifestFile, ...] = ()
     origins: Mapping[Path, int] = field(default_factory=dict)
-    """Of each job, calendar and profile the file that has it, by number."""
+    """Of each job, calendar and profile, and of the name, the file that has it, by number."""
 
     @classmethod
     def of(cls, document: object) -> "Manifest":
@@ -115,7 +115,8 @@ class Manifest:
             if path in self.origins
         ]
         if self.name and part.name not in ("", self.name):
-            message = f"must be one for all files: {self.files[0].name} has {self.name!r}"
+            named = self.files[self.origins["manifest",]].name
+            message = f"must be one for all files: {named} has {self.name!r}"
             errors.append((("manifest",), located(message, file, ("manifest",))))
         if errors:
             raise ManifestRefusedError(errors)
@@ -125,7 +126,7 @@ class Manifest:
             {**self.calendars, **part.calendars},
             {**self.simulate, **part.simulate},
             self.files,
-            {**self.origins, **dict.fromkeys(part._paths(), number)},
+            {**dict.fromkeys([*part._named, *part._paths()], number), **self.origins},
         )
 
     def _paths(self) -> Iterator[Path]:
@@ -133,11 +134,16 @@ class Manifest:
             for name in getattr(self, member):
                 yield member, name
 
+    @property
+    def _named(self) -> list[Path]:
+        return [("manifest",)] if self.name else []
+
 
 def located(message: str, file: ManifestFile, path: Path) -> str:
     """The message with the place of what it is about."""
     members = [*path[:2], *(part.partition("[")[0] for part in ".".join(path[2:]).split("."))]
-    return f"{message} ({file.name}, line {line_of(file.text, members)})"
+    line = line_of(file.text, members)
+    return f"{message} ({file.name}{'' if line is None else f', line {line}'})"
 
 
 def _merged(defaults: Json, job: Json) -> Json:
@@ -154,7 +160,9 @@ def _objects(
 ) -> dict[str, Json]:
     found = {}
     for name, value in _object(parts, member, errors).items():
-        if isinstance(value, dict):
+        if not isinstance(name, str):
+            errors.append(((member, str(name)), "must be text: names are"))
+        elif isinstance(value, dict):
             found[name] = value
         else:
             errors.append(((member, name), "must be an object"))

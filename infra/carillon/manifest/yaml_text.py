@@ -5,6 +5,7 @@ or `09:30`, need not be quoted.
 """
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -20,8 +21,25 @@ _FLOAT_BEGINS = list("-+0123456789.")
 _OTHER_BREAKS = frozenset("\x85\u2028\u2029")
 
 
+_CORE = ("null", "bool", "int", "str", "seq", "map")
+
+
 class _Loader(yaml.SafeLoader):
+    """Knows the types of JSON only: what a tag makes of them, as a date, could not be sent."""
+
     yaml_implicit_resolvers = {}  # noqa: RUF012 - declared so by its base
+    yaml_constructors = {  # noqa: RUF012 - declared so by its base
+        tag: yaml.SafeLoader.yaml_constructors[tag]
+        for tag in (*(f"tag:yaml.org,2002:{name}" for name in _CORE), None)
+    }
+
+    def compose_node(self, parent: Any, index: Any) -> yaml.Node | None:
+        """No alias stands within the node that it names: it would have no end."""
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        node: yaml.Node | None = super().compose_node(parent, index)
+        if isinstance(event, yaml.AliasEvent) and node is not None and node.end_mark is None:
+            raise _error(node, f"*{event.anchor} stands within what it names")
+        return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """Keys are text, and unique: otherwise the last of two would win in silence."""
@@ -59,7 +77,10 @@ for _each in (_Loader, _Dumper):
 
 
 def _float(loader: _Loader, node: yaml.ScalarNode) -> float:
-    return float(loader.construct_scalar(node))
+    found = float(loader.construct_scalar(node))
+    if not math.isfinite(found):
+        raise _error(node, f"{node.value[:40]} is no number that JSON has")
+    return found
 
 
 _Loader.add_constructor(_FLOAT, _float)
@@ -79,7 +100,12 @@ def document_of(text: str) -> Any:
     if text.lstrip().startswith(("[", "{")):
         try:
             # Quicker than YAML in Python.
-            return json.loads(text, object_pairs_hook=_once_each)
+            return json.loads(
+                text,
+                object_pairs_hook=_once_each,
+                parse_float=_finite,
+                parse_constant=_finite,
+            )
         except (ValueError, RecursionError):
             pass  # flow style of YAML, perhaps; or YAML has the better words for it
     try:
@@ -96,9 +122,13 @@ def text_of(document: Any) -> str:
     return text
 
 
-def line_of(text: str, path: Sequence[str]) -> int:
-    """The line, from 1, of the last member on `path` that a readable document has."""
-    node = yaml.compose(text, _Loader)
+def line_of(text: str, path: Sequence[str]) -> int | None:
+    """The line, from 1, of the last member on `path` that a readable document has; None where only
+    JSON's own reader takes the text."""
+    try:
+        node = _composed(text)
+    except (yaml.YAMLError, RecursionError):
+        return None
     line = 0 if node is None else node.start_mark.line
     for name in path:
         members = node.value if isinstance(node, yaml.MappingNode) else ()
@@ -114,6 +144,22 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key appears twice")
+    return found
+
+
+def _composed(text: str) -> yaml.Node | None:
+    try:
+        return yaml.compose(text, _Loader)
+    except yaml.YAMLError:
+        # Tabs may stand between the members of JSON, where YAML has none.
+        return yaml.compose(text.replace("\t", " "), _Loader)
+
+
+def _finite(text: str) -> float:
+    """Raises InvalidFieldError: YAML would take what JSON does not have for text."""
+    found = float(text)
+    if not math.isfinite(found):
+        raise InvalidFieldError("file", f"is not JSON: {text[:40]} is no number there")
     return found
 
 

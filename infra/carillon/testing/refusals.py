@@ -1,7 +1,9 @@
 """Bad input of a test: what was wrong, where, and what would be right."""
 
-from collections.abc import Callable
-from typing import TypeVar
+import json
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -27,6 +29,22 @@ def asked(what: str, request: Callable[[], _T]) -> _T:
     except (CarillonError, ProblemError) as error:
         problem = problem_of(error)
         raise RefusedError(told(what, problem.errors or [("", problem.detail)])) from error
+
+
+def refuse_unsendable(what: str, members: Mapping[str, Any], path: str = "") -> None:
+    """Raises RefusedError for a member that no request could carry: JSON has no form for it."""
+    for name, value in members.items():
+        try:
+            json.dumps(value, allow_nan=False, ensure_ascii=False, default=_time).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise RefusedError(told(what, [(f"{path}{name}", f"is not JSON: {error}")])) from None
+
+
+def _time(value: object) -> str:
+    """The member of a job that is a time may be one; raises TypeError for all else."""
+    if isinstance(value, date):
+        return str(value)
+    raise TypeError(f"{value!r:.40} has no form in it")
 
 
 def told(what: str, errors: "list[tuple[str, str]] | tuple[tuple[str, str], ...]") -> str:

@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from carillon.api.apply.models import MOST_ITEMS, ApplyBody
+from carillon.api.apply.models import ApplyBody
 from carillon.api.apply.plan import BLOCKING, Applied, Item
+from carillon.api.apply.stack import parts_of
 from carillon.api.http.problems import problem_of
 from carillon.api.http.requests import Precondition
 from carillon.api.jobs.response_models import JobForm
@@ -27,7 +28,7 @@ from carillon.simulation.run import loop_of
 from carillon.simulation.services import Api, job_body, settings_of
 from carillon.simulation.targets import SimulatedTargets
 from carillon.testing.endpoints import Endpoints
-from carillon.testing.refusals import RefusedError, asked, told
+from carillon.testing.refusals import RefusedError, asked, refuse_unsendable, told
 from carillon.testing.times import Span, When, instant_of, span_of
 from carillon.testing.user_code import UserCode
 from carillon.testing.webhooks import WebhookFunction
@@ -101,25 +102,25 @@ class World:
         """Make jobs and calendars what a manifest says: a file, relative to pytest's rootdir, or
         its content as a dict. `simulate` in it is not read."""
         read = self._read(manifest)
-        managed = read.name or "test"
-        all_names = [*read.jobs]
-        for first in range(0, max(1, len(all_names)), MOST_ITEMS):
-            names = all_names[first : first + MOST_ITEMS]
-            body = ApplyBody(
-                manifest=managed,
-                jobs={name: dict(read.jobs[name]) for name in names},
-                calendars={name: dict(members) for name, members in read.calendars.items()},
-            )
-            author = _AUTHOR.by(Via.APPLY)
-            apply = partial(
-                self._api.applying.apply, OWNER, author, f"manifest/{managed}", body, _quiet
-            )
-            applied: Applied = asked("apply", apply)
-            if any(item.action in BLOCKING for item in applied.items):
-                raise RefusedError(told("apply", [*_faults(read, applied.items)]))
+        for kind, named in (("jobs", read.jobs), ("calendars", read.calendars)):
+            for name, members in named.items():
+                refuse_unsendable("apply", members, f"{kind}.{name}.")
+        bodies = asked("apply", partial(_bodies, read))
+        # One body is planned as a whole before it is written; of several the last may be refused.
+        for dry_run in (True, False) if len(bodies) > 1 else (False,):
+            for body in bodies:
+                self._apply(read, body.model_copy(update={"dry_run": dry_run}))
+
+    def _apply(self, read: Manifest, body: ApplyBody) -> None:
+        author, manager = _AUTHOR.by(Via.APPLY), f"manifest/{body.manifest}"
+        apply = partial(self._api.applying.apply, OWNER, author, manager, body, _quiet)
+        applied: Applied = asked("apply", apply)
+        if any(item.action in BLOCKING for item in applied.items):
+            raise RefusedError(told("apply", [*_faults(read, applied.items)]))
 
     def put(self, name: str, **settings: Any) -> JobForm:
         """Make a job what the settings say, all others at their defaults."""
+        refuse_unsendable(f"put({name!r})", settings)
         spec = asked(f"put({name!r})", partial(job_body, {"name": name, **settings}))
         put = partial(self._api.jobs.put, OWNER, spec, Precondition(), _AUTHOR, force=True)
         asked(f"put({name!r})", put)
@@ -147,6 +148,7 @@ class World:
     def run(self, name: str, **body: Any) -> RunDetail:
         """Ask for a run by hand, with a `payload` in place of the job's and a `note`, if they are
         given; it starts when time passes."""
+        refuse_unsendable("run", body)
         job_id = self._named("run", name).job_id
         said = asked("run", partial(RunBody.model_validate, body))
         request = partial(self._api.runs.request, OWNER, job_id, None)
@@ -257,6 +259,15 @@ class World:
 
 def _quiet(item: Item) -> None:
     """Nobody is told of each item."""
+
+
+def _bodies(read: Manifest) -> list[ApplyBody]:
+    """The calls that the command would send; raises pydantic.ValidationError."""
+    calendars = {name: dict(members) for name, members in read.calendars.items()}
+    return [
+        ApplyBody(manifest=read.name or "test", jobs=jobs, calendars=calendars)
+        for jobs in list(parts_of(read.jobs)) or [{}]
+    ]
 
 
 def _faults(manifest: Manifest, items: Sequence[Item]) -> Iterator[tuple[str, str]]:

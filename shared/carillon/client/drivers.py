@@ -143,7 +143,8 @@ def _lost(error: Exception) -> Lost:
     unsendable = (httpx2.LocalProtocolError, ValueError, TypeError, RecursionError)
     if isinstance(error, unsendable):
         raise InvalidFieldError("request", f"cannot be sent: {error}") from error
-    if isinstance(error, httpx2.TransportError | httpx2.InvalidURL):
+    # The body of an answer may be broken, too, as a proxy has compressed it.
+    if isinstance(error, httpx2.TransportError | httpx2.DecodingError | httpx2.InvalidURL):
         never_began = (
             httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.InvalidURL,
             httpx2.UnsupportedProtocol, httpx2.ProxyError,

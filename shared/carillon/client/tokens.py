@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -65,7 +66,8 @@ class AskedToken:
 
 
 class StoredToken:
-    """The token of a stored sign-in, which is renewed where Cognito gave the means, and saved."""
+    """The token of a stored sign-in, which is renewed where Cognito gave the means, and saved: a
+    file that cannot be written is done without."""
 
     def __init__(self, stored: Credentials, save: Save) -> None:
         self._stored = stored
@@ -81,7 +83,8 @@ class StoredToken:
             again = replace(refresh, token=str(result.get("RefreshToken") or refresh.token))
             token = checked_token(str(result.get("AccessToken", "")))
             self._stored = replace(self._stored, token=token, refresh=again)
-            self._save(self._stored)
+            with suppress(OSError):  # where it cannot be kept, it is good for this process
+                self._save(self._stored)
         return checked_token(self._stored.token)
 
 

@@ -20,6 +20,10 @@ class CalendarReader:
         self._closed: dict[tuple[str, str], ClosedDays | UnreadableRowError] = {}
         self._resolved: dict[tuple[str, CalendarUse, Schedule], Resolved] = {}
 
+    def take(self, calendar: Calendar) -> None:
+        """Let a calendar be as this one, whatever is stored."""
+        self._closed[calendar.owner, calendar.name] = calendar.closed
+
     def closed_days(self, owner: str, use: CalendarUse | None) -> ClosedDays | None:
         """The closed days of the owner's calendar; None without one."""
         if use is None:

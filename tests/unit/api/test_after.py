@@ -287,3 +287,15 @@ def test_neither_of_a_pair_is_renamed(client: Client) -> None:
         rest = {name: body for name, body in jobs.items() if name != old}
         answer = apply(client, {**rest, "renamed": {**new, "was": old}})
         assert (answer["written"], faults(answer, "renamed")) == (False, ["was"])
+
+
+def test_nor_is_one_followed_under_the_name_that_it_loses(client: Client) -> None:
+    apply(client, {"nightly": NIGHTLY})
+    renamed = {"every night": {**NIGHTLY, "was": "nightly"}}
+
+    answer = apply(client, {**renamed, "report": REPORT})
+
+    assert (answer["written"], faults(answer, "report")) == (False, ["after.job"])
+    assert [job["name"] for job in client.get("/jobs").json["items"]] == ["nightly"]
+    followed = apply(client, {**renamed, "report": {**REPORT, "after": "every night"}})
+    assert actions(followed) == {"every night": "rename", "report": "create"}

@@ -128,6 +128,19 @@ def test_calendars_come_before_the_jobs_that_follow_them(client: Client) -> None
     assert missing["items"][0]["problem"]["errors"][0]["field"] == "calendar.name"
 
 
+def test_a_plan_tells_the_next_time_under_the_calendars_that_it_brings(client: Client) -> None:
+    job = {**JOBS["report"], "calendar": {"name": "holidays"}}
+    for name, closed, following in (
+        ("new", ["2026-03-02"], "2026-03-03T04:00:00Z"),
+        ("changed", ["2026-03-02", "2026-03-03"], "2026-03-04T04:00:00Z"),
+    ):
+        jobs = {name: job}
+        more = {"calendars": {"holidays": {"dates": closed}}}
+        plan = apply(client, jobs, dry_run=True, **more)
+        done = apply(client, jobs, **more)
+        assert [each["items"][1]["next_fire_at"] for each in (plan, done)] == [following] * 2
+
+
 @pytest.mark.parametrize(
     ("jobs", "field"),
     [

@@ -161,3 +161,11 @@ def test_references_are_the_values_of_the_deployment() -> None:
     values = {"t1": "arn:aws:sqs:::q", "t2": "x"}
     expected = {"target": {"queue_arn": "arn:aws:sqs:::q"}, "list": ["x", 3, None]}
     assert with_values(document, values) == expected
+
+
+def test_a_payload_may_look_like_a_reference() -> None:
+    told = {"$ref": {"$ref": {"$ref": {"$ref": {"$ref": "t1"}}}}}
+    assert with_values({"a": told, "b": {"$ref": {"$ref": "t1"}}}, {"t1": "x"}) == {
+        "a": {"$ref": {"$ref": "x"}},
+        "b": {"$ref": "t1"},
+    }

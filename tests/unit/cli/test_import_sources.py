@@ -105,6 +105,13 @@ def test_tasks_are_written_to_a_new_file(run: Run, here: Path) -> None:
     assert (again.stdout, (here / "tasks_of_mine.py").read_text()) == ("", text)
 
 
+def test_a_place_where_no_file_can_be_is_told_and_nothing_is_written(run: Run, here: Path) -> None:
+    asked = run("import", "crontab", "crontab", "--tasks", "nowhere/tasks.py")
+
+    assert (asked.exit_code, asked.stdout) == (3, "")
+    assert "tasks: nowhere/tasks.py cannot be written: " in asked.stderr
+
+
 def test_cron_jobs_of_several_files(run: Run, here: Path) -> None:
     (here / "more.yaml").write_text(CRONJOB.replace("nightly", "Nightly"))
 

@@ -337,6 +337,19 @@ def test_a_diff_can_be_rehearsed(carillon: Carillon, file: Path) -> None:
     assert (refused.exit_code, "rehearse:" in refused.stderr) == (ExitCode.BAD_INPUT, True)
 
 
+def test_a_rehearsal_has_the_jobs_that_stay_whatever_they_are_called(
+    carillon: Carillon, file: Path
+) -> None:
+    more = MANIFEST + "  none: {schedule: every 1m, target: {type: task, name: t}}\n"
+    file.write_text(more)
+    carillon("apply", str(file))
+    file.write_text(MANIFEST.replace("every 5m", "every 10m").replace("  sync:", "  Sync:"))
+
+    line = carillon("diff", str(file), "--rehearse", "1h").stdout.splitlines()[-2]
+
+    assert re.match(r"fires 7[2-5] -> 6[6-9];", line), line
+
+
 def test_what_was_imported_is_applied_as_it_is(carillon: Carillon, run: Run, file: Path) -> None:
     spec = {"schedule": "0 0 */10 * 1", "timeZone": "Europe/Riga", "jobTemplate": {}}
     jobs = [

@@ -22,7 +22,13 @@ def test_what_can_be_done_twice_is_sent_again(scripted: Any, script: Script, sta
 
 
 @pytest.mark.parametrize(
-    "error", [LOST, httpx2.ConnectError("refused"), httpx2.RemoteProtocolError("cut")]
+    "error",
+    [
+        LOST,
+        httpx2.ConnectError("refused"),
+        httpx2.RemoteProtocolError("cut"),
+        httpx2.DecodingError("cut, and compressed"),
+    ],
 )
 def test_so_it_is_after_a_lost_connection(scripted: Any, script: Script, error: Exception) -> None:
     script.fail(error).then(200, {"action": "none"})

@@ -122,6 +122,18 @@ def test_with_rotation_the_new_means_are_kept(new_client: New, script: Script, p
     assert stored.refresh == Refresh(COGNITO, "client-1", "refresh-2")
 
 
+def test_a_renewed_token_is_used_where_it_cannot_be_saved(
+    new_client: New, script: Script, path: Path
+) -> None:
+    new = jwt(NOON + timedelta(hours=1))
+    script.then(200, {"AuthenticationResult": {"AccessToken": new}}).then(200, {})
+    path.parent.write_text("no folder")
+
+    new_client(script, Credentials(URL, jwt(NOON), REFRESH)).status()
+
+    assert bearers(script) == [new]
+
+
 def test_a_sign_in_that_has_ended_says_so(new_client: New, script: Script, path: Path) -> None:
     client = new_client(script, Credentials(URL, jwt(NOON), REFRESH))
     refused = {"__type": "NotAuthorizedException", "message": "revoked"}

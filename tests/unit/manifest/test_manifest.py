@@ -52,6 +52,7 @@ def test_defaults_are_merged_one_level_deep() -> None:
         ({"job": {}}, "job", "a manifest has manifest, defaults, calendars, jobs, simulate"),
         ({"jobs": [JOB]}, "jobs", "must be an object, by name"),
         ({"jobs": {"a": "x"}}, "jobs.a", "must be an object"),
+        ({"jobs": {7: JOB}}, "jobs.7", "must be text"),
         ({"jobs": {"a": {**JOB, "name": "b"}}}, "jobs.a.name", "is the key here"),
         ({"defaults": {"name": "b"}}, "defaults.name", "omit it"),
         ({"defaults": []}, "defaults", "must be an object"),
@@ -87,6 +88,7 @@ def test_several_files_are_one_manifest_each_with_its_own_defaults() -> None:
     [
         (("jobs: {a: {}}", "\njobs: {a: {}}"), "is in 0.yaml, too (1.yaml, line 2)"),
         (("manifest: a", "manifest: b"), "0.yaml has 'a' (1.yaml, line 1)"),
+        (("{}", "manifest: a", "manifest: b"), "1.yaml has 'a' (2.yaml, line 1)"),
         (("jobs: {}", "jobs:\n  a:\n    name: b"), "omit it (1.yaml, line 3)"),
     ],
 )

@@ -50,12 +50,36 @@ def test_json_is_yaml() -> None:
         ("jobs:\n  - [unclosed\n", "line 3"),
         ("a: !!python/object/apply:os.system [ls]\n", "line 1"),
         ("a: *nowhere\n", "line 1"),
+        ("a: 1\nb: !!timestamp 2026-12-01\n", "line 2: could not determine"),
+        ("a: !!binary aGk=\n", "line 1: could not determine"),
+        ("a: 1\nb: &x {c: [1, *x]}\n", "line 2: *x stands within what it names"),
+        ("a: 1\nb: 1e999\n", "line 2: 1e999 is no number"),
     ],
 )
 def test_bad_yaml_is_told_with_its_line(text: str, told: str) -> None:
     with pytest.raises(InvalidFieldError, match="is not YAML") as caught:
         document_of(text)
     assert told in caught.value.message
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_json_has_no_such_number(number: str) -> None:
+    with pytest.raises(InvalidFieldError, match=f"is not JSON: {number} is no number"):
+        document_of(f'{{"a": [{number}]}}')
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('{\n\t"jobs": {\n\t\t"sync": {}\n\t}\n}', 3),
+        ('{"jobs": {"sync": "\x7f"}}', None),
+        (f'{{"jobs": {{"sync": {"[" * 900}{"]" * 900}}}}}', None),
+    ],
+    ids=["tabs", "letters that YAML has not", "deep"],
+)
+def test_json_that_yaml_does_not_take_is_read_all_the_same(text: str, line: int | None) -> None:
+    assert "sync" in document_of(text)["jobs"]
+    assert line_of(text, ("jobs", "sync")) == line
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,17 @@ def test_a_manifest_is_applied_from_a_file_or_a_document(carillon: World, tmp_pa
     ]
 
 
+def test_of_a_large_manifest_nothing_is_half_applied(carillon: World) -> None:
+    jobs = {f"job-{number}": {"schedule": "@hourly", "target": HOOK} for number in range(1_000)}
+    jobs |= {"late": {"after": "job-0", "target": HOOK}}
+    with pytest.raises(RefusedError, match=r"jobs\.bad\.target is required"):
+        carillon.apply({"jobs": {**jobs, "bad": {"schedule": "@hourly"}}})
+    with pytest.raises(RefusedError, match="jobs: none"):
+        carillon.job("job-0")
+    carillon.apply({"jobs": jobs})
+    assert carillon.job("late").after
+
+
 def test_jobs_are_paused_resumed_run_and_deleted(carillon: World) -> None:
     carillon.put("hourly", schedule="@hourly", target=HOOK)
     carillon.pause("hourly")
@@ -193,6 +204,14 @@ def test_the_same_seed_gives_the_same_result_and_another_another(tmp_path: Path)
         (lambda c: c.apply("no.yaml"), "apply: no.yaml in .* cannot be read"),
         (lambda c: c.apply({"job": {}}), "job is not a known member: a manifest has"),
         (lambda c: c.apply({"jobs": {"a": {"schedule": "@hourly"}}}), "jobs.a.target is required"),
+        (lambda c: c.apply({"jobs": {1: {"schedule": "@hourly"}}}), "apply: jobs.1 must be text"),
+        (
+            lambda c: c.apply({"jobs": {"a": {"payload": [float("nan")]}}}),
+            "apply: jobs.a.payload is not JSON: Out of range",
+        ),
+        (lambda c: c.put("a", payload={1, 2}), r"put\('a'\): payload is not JSON: {1, 2} has no"),
+        (lambda c: c.put("a", payload="\ud800"), "payload is not JSON: .*surrogates"),
+        (lambda c: c.run("sync", payload={1, 2}), "run: payload is not JSON"),
         (lambda c: c.fail("sync", times=0), "times must be at least 1, not 0"),
         (lambda c: c.fail("sync", error=503), "a kind or an exception, not 503"),
         (lambda c: c.outage("tick", "02:00", "PT1M"), "'tick' is none of ticks, executors"),

@@ -12,6 +12,7 @@ from carillon.api.apply.models import ApplyBody
 from carillon.api.apply.plan import Applied, Item, ItemAction, ItemKind
 from carillon.api.apply.service import ApplyService
 from carillon.api.apply.telling import teller
+from carillon.api.calendars.service import CalendarPut
 from carillon.api.http.fields import UtcTime
 from carillon.api.http.problems import Kind, Problem, problem_members
 from carillon.api.http.routing import Resource, Routes, route
@@ -108,6 +109,9 @@ class ApplyRoutes(Resource):
 
     def _form(self, applied: Applied) -> ApplyForm:
         calendars, until = CalendarReader(self._calendars), self._clock.now() + DETAILS_BUDGET
+        for item in applied.items:
+            if isinstance(item.put, CalendarPut):
+                calendars.take(item.put.calendar)  # as it will be, where it is only planned
         return ApplyForm(
             items=[self._item(item, calendars, until) for item in applied.items],
             counts={ItemAction(action): count for action, count in applied.counts.items()},

@@ -1,7 +1,7 @@
 """Applying a manifest: all of it is planned first, then carried out item by item."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -41,11 +41,12 @@ from carillon.api.jobs.planning import Beside
 from carillon.api.jobs.service import ATTEMPTS, PAGE_SIZE, JobService
 from carillon.clock import Clock
 from carillon.domain.calendar import CalendarName
+from carillon.domain.execution.successors import predecessor_id
 from carillon.domain.job import Job, JobState
 from carillon.domain.spec.job_spec import JobSpec, Name
 from carillon.domain.spec.names import folded, job_id_of
 from carillon.domain.spec.owners import Author
-from carillon.domain.spec.together import predecessor_of
+from carillon.domain.spec.together import former_of, predecessor_of
 from carillon.errors import (
     CarillonError,
     InvalidFieldError,
@@ -109,7 +110,7 @@ class ApplyService:
         for stage in range(_STAGES):
             of_stage = [step for step in steps if step.stage == stage]
             plan += self._each(stage, partial(self._planned, until=until), of_stage)
-        plan = self._within_quotas(owner, plan)
+        plan = self._within_quotas(owner, _without_orphans(plan))
         applied = Applied(plan, digest_of(plan), is_written=False)
         if not applied.is_complete:
             return applied
@@ -154,14 +155,13 @@ class ApplyService:
             plan = partial(self._calendar, owner, name, members)
             yield _Step(ItemKind.CALENDAR, name, plan, partial(self._put_calendar, author), stage=0)
         spellings = Counter(map(folded, body.jobs))
-        texts = (members.get("was") for members in body.jobs.values())
-        former = Counter(folded(was) for was in texts if isinstance(was, str))
+        former = Counter(map(former_of, body.jobs.values()))
         declared = {folded(name): predecessor_of(members) for name, members in body.jobs.items()}
         beside = Beside(body.calendars, declared)
         for name, members in body.jobs.items():
-            was = members.get("was")
+            was = former_of(members)
             is_twice = spellings[folded(name)] > 1
-            is_claimed = isinstance(was, str) and former[folded(was)] > 1
+            is_claimed = was is not None and former[was] > 1
             job = partial(
                 self._job, owner, author, manager, body, beside, name, members, is_twice, is_claimed
             )
@@ -295,6 +295,23 @@ class ApplyService:
                 break
         contended = problem_of(ContendedError(repr(step.name), step.kind))
         return replace(wanted, action=ItemAction.UNAVAILABLE, problem=contended)
+
+
+def _without_orphans(plan: Sequence[Item]) -> list[Item]:
+    """The plan; those of its jobs are refused whose predecessor it renames, which is gone then."""
+    puts = [item.put for item in plan if isinstance(item.put, Put)]
+    names = {put.renamed.job.job_id: put.job.spec.name for put in puts if put.renamed is not None}
+    return [_refused_orphan(item, names) for item in plan]
+
+
+def _refused_orphan(item: Item, names: Mapping[str, str]) -> Item:
+    """`names` are those that jobs are to get, by the ids that they had."""
+    job = item.put.job if isinstance(item.put, Put) else None
+    name = names.get(predecessor_id(job) or "")
+    if job is None or name is None:
+        return item
+    error = InvalidFieldError("after.job", f"is renamed by this manifest: name it {name!r}")
+    return failed(item.kind, item.name, ItemAction.REFUSED, error)
 
 
 def _late() -> ProblemError:

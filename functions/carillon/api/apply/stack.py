@@ -47,7 +47,7 @@ class StackService:
     def apply(self, stack: StackJobs) -> None:
         """Nothing is written if any job is refused. Raises StackRefusedError."""
         jobs = stack.document.get("jobs", {})
-        parts = list(_parts(jobs)) or [{}]
+        parts = list(parts_of(jobs)) or [{}]
         calendars = dict(stack.document.get("calendars", {}))
         # One part is planned as a whole before it is written; of several the last may be refused.
         for dry_run in (True, False) if len(parts) > 1 else (False,):
@@ -76,7 +76,7 @@ class StackService:
             self._clock.sleep(PAUSE_SECONDS)
 
 
-def _parts(jobs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def parts_of(jobs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Each with at most so many jobs as one call takes, and whole groups of those that belong
     together."""
     part: dict[str, Any] = {}
@@ -110,10 +110,14 @@ def _line(item: Item) -> str:
 
 
 def with_values(document: Any, values: Mapping[str, str]) -> Any:
-    """The document with what was known at deployment only: `{"$ref": "t1"}` is the value t1."""
+    """The document with what was known at deployment only: `{"$ref": "t1"}` is the value t1, and
+    `{"$ref": {"$ref": ...}}` a member `$ref` of the job's own."""
     if isinstance(document, dict):
         if document.keys() == {"$ref"}:
-            return values[document["$ref"]]
+            said = document["$ref"]
+            if isinstance(said, str):
+                return values[said]
+            document = said
         return {name: with_values(value, values) for name, value in document.items()}
     if isinstance(document, list):
         return [with_values(value, values) for value in document]

@@ -228,6 +228,12 @@ def _write(
     except ManifestRefusedError as error:
         path, message = error.errors[0]
         raise CliError.bad_field(".".join(path), message) from error
+    if tasks is not None and found.jobs:  # first of all: it may fail
+        try:
+            tasks.write_text(skeleton(found.stubs), encoding="utf-8")
+        except OSError as error:
+            message = f"{tasks} cannot be written: {error.strerror or error}"
+            raise CliError.bad_field("tasks", message) from error
     if options.is_json:
         write_json(found.as_json())
     else:
@@ -236,5 +242,3 @@ def _write(
             typer.echo(manifest_text(found), nl=False)
     if not found.jobs:
         raise CliError.local(ExitCode.BAD_INPUT, "Nothing to import", "every entry is left out")
-    if tasks is not None:
-        tasks.write_text(skeleton(found.stubs), encoding="utf-8")

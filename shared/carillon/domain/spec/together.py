@@ -1,4 +1,4 @@
-"""Declared jobs that belong into one apply, since one runs after the other.
+"""Declared jobs that belong into one apply: one runs after the other, or had its name before.
 
 Nothing here imports pydantic: the CLI starts without it.
 """
@@ -19,9 +19,29 @@ def predecessor_of(members: Mapping[str, Any]) -> str | None:
     return folded(name) if isinstance(name, str) else None
 
 
+def former_of(members: Mapping[str, Any]) -> str | None:
+    """The folded name that a declared job had before; None for none, and for a form that is
+    refused."""
+    was = members.get("was")
+    return folded(was) if isinstance(was, str) else None
+
+
 def groups_of(jobs: Mapping[str, _Members]) -> Iterable[dict[str, _Members]]:
-    """The jobs by name, each in one group with those that run after it."""
+    """The jobs by name, each in one group with those that run after it, with those that had its
+    name before, and with those whose names differ in their case only: one apply judges them all."""
+    heads: dict[str, str] = {}
+    for name, members in jobs.items():
+        for other in filter(None, (predecessor_of(members), former_of(members))):
+            heads[_head(heads, folded(name))] = _head(heads, other)
     groups: dict[str, dict[str, _Members]] = {}
     for name, members in jobs.items():
-        groups.setdefault(predecessor_of(members) or folded(name), {})[name] = members
+        groups.setdefault(_head(heads, folded(name)), {})[name] = members
     return groups.values()
+
+
+def _head(heads: dict[str, str], name: str) -> str:
+    """The name that stands for all that were joined to this one."""
+    while (head := heads.get(name, name)) != name:
+        heads[name] = heads.get(head, head)  # a shorter way for the next one who asks
+        name = head
+    return name

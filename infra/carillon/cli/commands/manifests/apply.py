@@ -17,6 +17,8 @@ from carillon.cli.instants import span_of
 from carillon.cli.options import YesOption, confirm_many
 from carillon.cli.output import printable, write_error, write_json, write_line
 from carillon.cli.session import SessionOptions
+from carillon.domain.spec.names import folded
+from carillon.domain.spec.together import former_of
 from carillon.errors import InvalidFieldError
 from carillon.manifest.manifest import Manifest
 
@@ -124,8 +126,8 @@ def _rehearsed(applier: Applier, span: str, *, prune: bool) -> str:
     before = Manifest.of(exported(api, list(stored), manifest.name))
     after = manifest
     if not prune:
-        former = {str(job.get("was")).casefold() for job in manifest.jobs.values()}
-        kept = {name: job for name, job in before.jobs.items() if name.casefold() not in former}
+        gone = {former_of(job) for job in manifest.jobs.values()} | set(map(folded, manifest.jobs))
+        kept = {name: job for name, job in before.jobs.items() if folded(name) not in gone}
         after = replace(manifest, jobs={**kept, **manifest.jobs})
     return rehearsed(before, after, begin, until)
 
