@@ -4,7 +4,7 @@ from the jobs and their histories."""
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,8 +21,9 @@ from carillon.reindexing.reindexing import Done, Reindex
 from carillon.schedules import CalendarRule
 from carillon.stores.memory.wheel import MemoryWheelStore
 from carillon.stores.ports import Stores
+from carillon.stores.segments import segments_in_use
 from tests.simulation.story import MINUTE, NOON, REFUSED, Killed, die, row_of, runs_of_kind
-from tests.support import operation_kit
+from tests.support import notification_kit, operation_kit
 from tests.support.world import World, times
 
 LOST = NOON + timedelta(minutes=20, seconds=30)
@@ -161,6 +162,26 @@ def test_an_occurrence_on_its_way_to_an_open_day_comes(world: World) -> None:
     assert job.job_id == world.targets.calls[0].job_id
 
 
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_so_does_one_of_which_that_day_has_none_though_a_newer_one_has_run(is_lost: bool) -> None:
+    """At ten on Saturdays, and at nine on Sundays."""
+    saturday = datetime(2026, 12, 5, 9, 30, tzinfo=UTC)
+    world = World(saturday, segments=1)
+    world.close("closed", "2026-12-05")
+    calendar = ("closed", CalendarRule.NEXT_BUSINESS_DAY)
+    job = world.create("moved", ["0 10 * * 6", "0 9 * * 0"], calendar=calendar)
+    world.run_until(saturday + 32 * MINUTE)
+    world.leap_to(saturday + timedelta(hours=23, minutes=29))
+    world.run_until(saturday + timedelta(hours=24))
+    if is_lost:
+        lose_wheel(world)
+    reindex(world)
+    world.run_until(saturday + timedelta(hours=24, minutes=32))
+    assert [(at.day, at.hour) for at in world.fired(job)] == [(6, 9), (6, 10)]
+    assert twice(world) == []
+    assert world.history(job)[-1].note == "moved from 2026-12-05 by calendar closed"
+
+
 class TestFixedDelays:
     def test_a_chain_goes_on_from_the_end_of_its_last_run(self, world: World) -> None:
         job = world.create("chain", "every 18m after finish")
@@ -202,6 +223,23 @@ def test_retries_that_waited_on_the_wheel_come_at_their_time(world: World) -> No
         assert run.attempt_started_at is not None
         assert timedelta() <= run.attempt_started_at - at < timedelta(seconds=3)
     assert twice(world) == []
+
+
+def test_deliveries_that_waited_on_the_wheel_come_at_their_time(world: World) -> None:
+    """A channel may ask to be left alone for longer than a queue delays."""
+    notification_kit.notify(world)
+    down = Failure(RunError("http_503", "down"), retry_after_seconds=3000)
+
+    def behave(call: Call) -> Outcome:
+        if not notification_kit.is_delivery(call.run_id):
+            return REFUSED
+        return down if call.attempt == 1 else Success("told")
+
+    world.targets.behave = behave
+    world.create("refused", "at 2026-12-01T12:10:00Z")
+    assert lose_and_mend(world).runs == 1
+    attempts = [call.attempt for call in world.targets.calls if call.job_name != "refused"]
+    assert attempts == [1, 2]
 
 
 def test_runs_that_wait_for_their_rate_ask_anew_and_come(world: World) -> None:
@@ -315,6 +353,82 @@ def test_so_does_what_a_later_one_is_to_represent(world: World) -> None:
     assert sorted(minutes(job, world)) == [30, 40, 50, 60, 70]
     (covering,) = runs_of_kind(world, job, RunKind.MISSED)
     assert covering.covers_count == 2
+
+
+def test_nor_does_a_tick_between_two_batches_settle_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It works the outage off, with the entries of the first batch alone."""
+    monkeypatch.setattr("carillon.reindexing.reindexing.BATCH", 1)
+    world.segments = 1
+    jobs = [world.create(f"job {n}", "*/10 * * * *", catch_up=CatchUp.ALL) for n in range(3)]
+    world.run_until(NOON + 5 * MINUTE)
+    world.run_until(NOON + timedelta(minutes=39, seconds=59), ticking=False)
+    world.dispatcher().dispatch(0, world.clock.now() + timedelta(seconds=50))
+    world.execute()
+    put_wheel(world, {"_slots": {}, "_orders": {}})
+    work = Reindex(stores_of(world), world.clock, world.entropy, 900)
+
+    def tick(_: Done) -> None:
+        world.tick()
+
+    work.run(tick)
+    world.run_until(AFTER)
+    for job in jobs:
+        assert sorted(minutes(job, world)) == [10, 20, 30, 40, 50, 60, 70]
+
+
+class TestWindows:
+    """Ticks count effective times, histories nominal ones: at 12:10 + 6:18 and so on."""
+
+    @pytest.fixture
+    def world(self) -> World:
+        return World(NOON, segments=1)
+
+    def windowed(self, world: World, **settings: Any) -> Job:
+        return world.create("job", "*/10 * * * *", window="9m", fraction=0.7, **settings)
+
+    def test_an_instant_between_an_occurrence_and_its_start_loses_nothing(
+        self, world: World
+    ) -> None:
+        job = self.windowed(world, expect_within=300)
+        world.run_until(NOON + 21 * MINUTE)
+        reindex(world, since=world.clock.now())
+        world.run_until(AFTER)
+        assert minutes(job, world) == [10, 20, 30, 40, 50, 60]
+        assert twice(world) == []
+
+    @pytest.mark.parametrize("catch_up", [CatchUp.ALL, CatchUp.LATEST])
+    def test_nor_does_an_outage_that_began_there(self, world: World, catch_up: CatchUp) -> None:
+        """A newer run tells of a live minute, which came before the backlog."""
+        job = self.windowed(world, catch_up=catch_up)
+        world.run_until(NOON + 12 * MINUTE)
+        world.run_until(NOON + timedelta(minutes=45, seconds=59), ticking=False)
+        world.dispatcher().dispatch(0, world.clock.now() + timedelta(seconds=50))
+        world.run_until(NOON + timedelta(minutes=46, seconds=59), ticking=False)
+        assert minutes(job, world) == [40]
+        reindex(world)
+        world.run_until(AFTER)
+        assert minutes(job, world)[0] == 40
+        missed = [
+            (row.covers_from, row.key.fire_at) for row in runs_of_kind(world, job, RunKind.MISSED)
+        ]
+        if catch_up is CatchUp.ALL:
+            assert sorted(minutes(job, world)) == [10, 20, 30, 40, 50, 60]
+            assert missed == []
+        else:
+            assert minutes(job, world) == [40, 50, 60]
+            assert missed == [(NOON + 10 * MINUTE, NOON + 30 * MINUTE)]
+
+
+def test_segments_beyond_a_lowered_number_are_served_again(world: World) -> None:
+    """Ticks look for those beyond it up to the first that has no control item."""
+    world.segments = 7
+    jobs = [world.create(f"job-{number}", "*/2 * * * *") for number in range(3)]
+    assert {job.segment for job in jobs} == {5, 6}
+    lose(world)
+    reindex(world)
+    assert segments_in_use(world.wheel, configured=2) == 7
 
 
 def test_one_segment_is_mended_alone(world: World) -> None:

@@ -1,6 +1,7 @@
 """`carillon admin spread`: jobs move to other segments while they fire."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,9 @@ from carillon.domain.execution.successors import link_of, linked
 from carillon.domain.job import Job, JobState, segment_of
 from carillon.domain.policies import CatchUp
 from carillon.domain.spec.after import After
+from carillon.domain.wheel.entry import minute_of
 from carillon.errors import UnreadableRowError
+from carillon.executor.router import Router
 from carillon.executor.targets import Call, Outcome, Success
 from carillon.reindexing.spreading import Moves, Spread
 from carillon.schedules import NEVER, CalendarRule
@@ -250,6 +253,36 @@ def test_it_may_stand_still_between_any_two_writes(world: World, at: int, still:
 
     spread(world, MANY, interfering(world, at, stand_still))
     assert_all_ran_once(world, jobs)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_it_may_stand_still_behind_a_commit_until_ticks_send_chunks(packed: bool) -> None:
+    """What it sends once more then has gone in these chunks, too."""
+    world = World(NOON, segments=1)
+    world.tick_ports = replace(world.tick_ports, chunked=True)
+    world.executor = Router(replace(world.executor_ports, packed_history=packed))
+    jobs = [world.create(f"job {number}", "* * * * *", catch_up=CatchUp.ALL) for number in range(8)]
+    moving = [job for job in jobs if segment_of(job.job_id, 2)]
+    assert len(moving) > 3
+    put, committed = world.jobs.replace, list[Job]()
+
+    def stand_still(job: Job, revision: int) -> bool:
+        is_put = put(job, revision)
+        committed.append(job)
+        if len(committed) == len(moving):
+            world.leap_to(NOON + 65 * MINUTE)
+            world.tick()
+        return is_put
+
+    world.jobs.replace = stand_still  # type: ignore[method-assign]
+    spread(world, 2)
+    world.run_until(NOON + 68 * MINUTE)
+    plan = world.chunks.get_plan(1, minute_of(NOON + 66 * MINUTE))
+    assert plan is not None
+    assert plan.chunks
+    assert twice(world) == []
+    for job in moving:
+        assert [minute for minute in minutes(job, world) if minute >= 65] == [65, 66, 67, 68]
 
 
 @pytest.mark.parametrize("at", range(1, 5))

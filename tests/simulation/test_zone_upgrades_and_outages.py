@@ -15,7 +15,7 @@ from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
 from carillon.domain.wheel.entry import Slot, minute_of
-from carillon.domain.wheel.segment import Cursor
+from carillon.domain.wheel.segment import Backlog, Cursor
 from carillon.schedules import SlotKind
 from tests.simulation.story import MIDNIGHT, MINUTE
 from tests.simulation.test_zone_changes import ALMATY, OLD, pass_by, upgrade_functions
@@ -128,3 +128,18 @@ def test_a_first_tick_that_is_hours_late_ends_an_outage() -> None:
     world.run_until(MIDNIGHT + timedelta(hours=3, seconds=30), ticking=False)
     world.run_until(MIDNIGHT + timedelta(hours=3, minutes=15))
     assert world.fired(job) == [MIDNIGHT + timedelta(hours=3, minutes=10)]
+
+
+def test_so_does_one_of_a_second_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another tick has the live minutes, and dies: the backlog of the first outage comes to the old
+    entry, before that of the second comes to the minute that was begun."""
+    world, job = with_new_rules_after_an_outage(CatchUp.ALL, monkeypatch)
+    missed = BACK.replace(minute=0)
+    seen, before = world.indexer.control(0), minute_of(missed) - 1
+    gap = Backlog(seen.horizon, seen.watermark, before, BACK.replace(hour=21, minute=59))
+    cursor = Cursor(before + 1, Slot(SlotKind.HOURLY, 0).key, "~")
+    begun = replace(seen, horizon=before + 2, watermark=before, backlog=(gap,), cursor=cursor)
+    assert world.wheel.put_control(begun, over=seen)
+    world.dispatcher().dispatch(0, BACK + MINUTE, backlog=True)
+    pass_by(world, BACK + timedelta(hours=2))
+    assert sorted(world.fired(job))[-3:] == [missed, *AFTER]

@@ -23,7 +23,8 @@ def count_late(
     wheel: WheelStore, control: Control, late_of: LateOf, clock: Clock, deadline: datetime
 ) -> tuple[tuple[int, ...], int]:
     """The number of late messages in the backlog of a segment, by the bucket of their owner, and
-    the last minute that was counted: of a long backlog, whatever was counted by the `deadline`.
+    the last minute that was counted: of a long backlog, whatever was counted by the `deadline`,
+    be it a part of one minute. Its lease is not renewed meanwhile.
 
     An entry that cannot be counted counts for nothing: its dispatch reports it. Raises
     StoreUnavailableError.
@@ -31,15 +32,19 @@ def count_late(
     counts, minute = [0] * BUCKETS, -1
     for minute in _minutes(control):
         for entry in _entries(wheel, control.segment, minute):
-            try:
-                late = late_of(entry, minute)
-            except Exception:  # it is set aside when it is dispatched
-                continue
-            if late:
-                counts[bucket_of(entry.owner)] += len(late)
+            counts[bucket_of(entry.owner)] += _number(late_of, entry, minute)
+            if clock.now() >= deadline:
+                break
         if clock.now() >= deadline:
             break
     return tuple(counts), minute
+
+
+def _number(late_of: LateOf, entry: Entry, minute: int) -> int:
+    try:
+        return len(late_of(entry, minute))
+    except Exception:  # it is set aside when it is dispatched
+        return 0
 
 
 def _minutes(control: Control) -> Iterator[int]:

@@ -319,8 +319,9 @@ class Visit:
         ports, stored = self._ports, self._lease.stored
         control = self._control = with_backlog_cursor(with_cursor(self._control, None), None)
         self._outbox.mark((control, None))
+        # A minute that was begun may have passed by where the new entries come.
+        self._resume_at.clear()
         if stored.cursor is not None or stored.backlog_cursor is not None:
-            # A minute that was begun may have passed by where the new entries come.
             self._lease.checkpoint(control)
         decided = self._decided(entry, lambda: migrated(entry, control.horizon))
         if decided is None:

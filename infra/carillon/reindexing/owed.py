@@ -14,6 +14,7 @@ from carillon.domain.operation import STEP_SECONDS, Operation
 from carillon.domain.run import NO_RUNS, Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import Entry, entries_of, message_of, minute_of, watch_entries_of
 from carillon.domain.wheel.segment import LEASE, Backlog, Control
+from carillon.reindexing.moved import on_their_way
 from carillon.schedules import ClosedDays, Delay, Recurrence, SlotKind
 
 _WAITING = frozenset({RunStatus.SCHEDULED, RunStatus.RETRYING})
@@ -60,8 +61,8 @@ class Owed:
 
 
 def owed_to(job: Job, past: Past, since: datetime, closed: ClosedDays | None) -> Owed:
-    """Everything that ticks and queues are to have of a job: its entries, for occurrences that are
-    effective after `since`, and a message for each run that waits.
+    """Everything that ticks and queues are to have of a job: its entries, for occurrences whose
+    nominal time is after `since`, and a message for each run that waits.
 
     The entries are those of the generation that the row has, with a later beginning: the same keys,
     so that remaining entries are replaced and a repetition changes nothing. The row is left as it
@@ -78,17 +79,23 @@ def owed_to(job: Job, past: Past, since: datetime, closed: ClosedDays | None) ->
     if isinstance(job.schedule, Delay):
         return Owed(messages=(*messages, *_sequence(job, past.newest, sent, closed)))
     is_active = job.state is JobState.ACTIVE
-    entries = entries_of(_beginning(job, since - _spread(job)), sent) if is_active else []
+    entries = entries_of(_beginning(job, since), sent) if is_active else []
+    if is_active:
+        messages += on_their_way(job, since, closed)
     looks = _looks(job, since)
     minutes = [*_minutes(entries, sent), *_minutes(looks, job.schedule)]
     return Owed((*entries, *looks), tuple(messages), min(minutes, default=None))
 
 
 def since_when(job: Job, past: Past, settled_until: datetime, earliest: datetime) -> datetime:
-    """The instant after which a job is owed what becomes effective: when the newest occurrence in
-    its history did, but never later than what ticks know to be settled, nor before `earliest`."""
+    """The nominal time after which a job is owed what its schedule yields: of its newest occurrence
+    in the history, but never later than what ticks know to be settled, nor before `earliest`.
+
+    Ticks count effective times: what was due by `settled_until` in a window may have yet to come.
+    """
     last = past.last_at or job.generation.from_at
-    return max(min(last + _spread(job), settled_until), earliest)
+    settled = settled_until - timedelta(seconds=job.spread_seconds)
+    return max(min(last, settled), job.generation.from_at, earliest)
 
 
 def waiting_message(run: Run, job: Job) -> Message:
@@ -142,10 +149,6 @@ def owing(
     )
 
 
-def _spread(job: Job) -> timedelta:
-    return timedelta(seconds=job.spread_seconds)
-
-
 def _beginning(job: Job, since: datetime) -> Job:
     """The job as if its generation began at `since`, unless it does later."""
     from_at = max(job.generation.from_at, since.replace(microsecond=0))
@@ -153,9 +156,10 @@ def _beginning(job: Job, since: datetime) -> Job:
 
 
 def _looks(job: Job, since: datetime) -> list[Entry]:
-    """The entries of the job's missed-run check, for the checks that are due after `since`. They
-    come later than their occurrences, and a pause ends none that came before it."""
-    later = _spread(job) + timedelta(seconds=job.spec.expect_within or 0)
+    """The entries of the job's missed-run check, for the checks that are due, but for the job's
+    offset in its window, after `since`. They come later than their occurrences, and a pause ends
+    none that came before it."""
+    later = timedelta(seconds=job.spec.expect_within or 0)
     if job.paused_at is not None and job.paused_at + later <= since:
         return []
     return watch_entries_of(_beginning(job, since - later))

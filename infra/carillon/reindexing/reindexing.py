@@ -3,15 +3,23 @@
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from carillon.clock import Clock, Entropy
 from carillon.domain.job import Job
-from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, minute_end
+from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, LAST_MINUTE, minute_end
 from carillon.domain.wheel.segment import RENEW_AFTER, Control, freed, renewed
 from carillon.errors import StoreUnavailableError, UnreadableRowError
-from carillon.reindexing.owed import Owed, Past, owed_to, owing, since_when, step_of
+from carillon.reindexing.owed import (
+    Owed,
+    Past,
+    owed_to,
+    owing,
+    since_when,
+    step_of,
+    waiting_message,
+)
 from carillon.reindexing.scanning import PAGE, scanned
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
@@ -72,6 +80,9 @@ class Reindex:
         self._clock = clock
         self._only = only
         self._since = since
+        self._settled: dict[int, int] = {}
+        """The minute up to which each segment that was behind was settled at the beginning: ticks
+        go past what has yet to get its entries, and newer runs hide that."""
         self._began_at = clock.now()
         self._lease_owner = f"reindex-{entropy.new_id(self._began_at)}"
 
@@ -83,6 +94,8 @@ class Reindex:
             owners.add(job.owner)
             if self._only not in (None, job.segment):
                 continue
+            if job.segment not in self._settled:
+                self._begin(job.segment)
             waiting[job.segment].append((job.owner, job.job_id))
             if len(waiting[job.segment]) >= BATCH:
                 self._batch(job.segment, waiting.pop(job.segment))
@@ -92,9 +105,20 @@ class Reindex:
             on_progress(self.done)
         for owner in sorted(owners):
             self._operations(owner)
+            self._deliveries(owner)
+
+    def _begin(self, segment: int) -> None:
+        """Note how far a segment is, if it is behind. Ticks serve segments up to the first one that
+        has no control item: those below this one have theirs, too."""
+        for lower in range(segment):
+            if self._stores.wheel.examine_control(lower) is None:
+                self._indexer.control(lower)
+        control = self._indexer.control(segment)
+        self._settled[segment] = control.settled_until if control.backlog else LAST_MINUTE
 
     def _batch(self, segment: int, keys: list[_JobKey]) -> None:
-        settled_until = minute_end(self._indexer.control(segment).settled_until)
+        settled = self._indexer.control(segment).settled_until
+        settled_until = minute_end(min(settled, self._settled[segment]))
         owed = [each for key in keys if (each := self._owed(key, settled_until)) is not None]
         first = min((each.first for each in owed if each.first is not None), default=None)
         if any(each.entries for each in owed):
@@ -120,7 +144,8 @@ class Reindex:
         if self._since is None:
             since = since_when(job, past, settled_until, earliest)
         else:
-            since = max(min(self._since, settled_until), earliest)
+            spread = timedelta(seconds=job.spread_seconds)
+            since = max(min(self._since, settled_until) - spread, earliest)
         self.done.jobs += 1
         return owed_to(job, past, since, None if calendar is None else calendar.closed)
 
@@ -177,6 +202,15 @@ class Reindex:
             orders = [step_of(operation) for operation in page.items if not operation.is_final]
             self._indexer.schedule_messages(orders)
             self.done.operations += len(orders)
+
+    def _deliveries(self, owner: str) -> None:
+        """Order those of an owner's notifications again that wait for their next attempt."""
+        for page in pages(partial(self._stores.notifications.list, owner, PAGE)):
+            self.done.left += page.unreadable.values()
+            for receiver in (notification.as_job() for notification in page.items):
+                messages = [waiting_message(run, receiver) for run in self._past(receiver).waiting]
+                self._indexer.schedule_messages(messages)
+                self.done.runs += len(messages)
 
     def _note_since(self, segment: int, held: Control) -> None:
         at = minute_end(held.complete_until)

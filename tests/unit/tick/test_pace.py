@@ -10,7 +10,7 @@ import pytest
 
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
-from carillon.domain.wheel.entry import Entry, minute_of
+from carillon.domain.wheel.entry import Entry, Slot, minute_of
 from carillon.domain.wheel.segment import Control
 from carillon.errors import QueueUnavailableError
 from carillon.tick.counting import SegmentOutcome
@@ -226,3 +226,26 @@ def test_checkpoints_of_a_slow_live_minute_keep_the_place_in_the_backlog(
     control = control_of(world)
     assert control.cursor is not None
     assert (control.cursor.minute, control.backlog_cursor) == (minute_of(BACK) + 3, before)
+
+
+def test_a_minute_that_takes_longer_to_count_than_a_lease_lasts_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Live minutes take the segment over when the lease has lapsed, and nothing was recorded."""
+    world = behind(jobs=60, share=60)
+    query, met = world.wheel.query, {minute_of(BACK)}
+
+    def slow(segment: int, slot: Slot, after_key: str | None = None) -> object:
+        world.clock.advance(9 if slot.key == "h5" else 0)
+        minute = minute_of(world.clock.now())
+        if minute not in met:
+            met.add(minute)
+            world.dispatcher().dispatch(0, world.clock.now() + timedelta(seconds=52))
+        return query(segment, slot, after_key)
+
+    monkeypatch.setattr(world.wheel, "query", slow)
+    for number in range(6):
+        world.clock.set(BACK + timedelta(minutes=3 * number))
+        world.tick()
+    assert len({kept.message.key.job_id for kept in world.queue.kept()}) == 60
+    assert not control_of(world).backlog

@@ -38,13 +38,13 @@ def announced_messages(
     under its calendar.
     """
     if not begins_late(job, now):
-        return [*messages_until(job, resolved.sent, until), *watch_messages_until(job, until)]
+        return [*_in_time(job, resolved, until), *watch_messages_until(job, until)]
     late = _Late.of(job, resolved, now)
     looked_at = late.last - timedelta(seconds=job.spec.expect_within or 0)
     checks = [watch_message_of(job, at) for at in late.fire_times if at <= looked_at]
     return [
         *late.messages(),
-        *messages_until(_from(job, late.last), resolved.sent, until),
+        *_in_time(_from(job, late.last), resolved, until),
         *(checks if job.spec.expect_within else ()),
         *watch_messages_until(_from(job, looked_at), until),
     ]
@@ -55,6 +55,14 @@ def begins_late(job: Job, now: datetime) -> bool:
     delay have but one."""
     is_single = not job.schedule.is_recurring or isinstance(job.schedule, Delay)
     return not is_single and minute_of(job.generation.from_at) < minute_of(now) - 1
+
+
+def _in_time(job: Job, resolved: Resolved, until: datetime) -> Iterator[Message]:
+    """Those that are no matter of catch-up. An indexer that stood still in its commit for more than
+    an hour sends second messages of what ticks send in chunks by now: as what is caught up on, they
+    look there."""
+    for message in messages_until(job, resolved.sent, until):
+        yield replace(message, in_time=True) if job.is_chunked(message.due_at) else message
 
 
 @dataclass(frozen=True, slots=True)
