@@ -76,8 +76,11 @@ def test_a_success_that_no_row_shows_is_not_to_be_summed_up() -> None:
     book = plain()
     right = [Counted(JOB_ID, "", (), after(second), "succeeded") for second in (10, 20, 30)]
     assert found(book.evidence(30, summed={NOON: right})) == []
-    green = [*right, Counted(JOB_ID, "", (), after(40), "succeeded")]
+    green = [*right, Counted(JOB_ID, "", (), after(24), "succeeded")]
     only(book.evidence(30, summed={NOON: green}), "feed", "rows show 0")
+    # Seed 9750001492: a chunk that ended as the world did had yet to put its rows.
+    young = [*right, Counted(JOB_ID, "", (), after(26), "succeeded")]
+    assert found(book.evidence(30, summed={NOON: young})) == []
     only(book.evidence(30, summed={NOON: right[1:]}), "feed", "0 are summed up")
     only(book.evidence(30, summed={NOON: []}), "feed", "0 are summed up")
 

@@ -12,7 +12,7 @@ from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import job_id_of
 from tests.simulation.judging.checker_book import after
 from tests.simulation.judging.checker_notices import delivered, told, true
-from tests.simulation.judging.evidence import Evidence, Recorded
+from tests.simulation.judging.evidence import Delivery, Evidence, Recorded
 from tests.simulation.judging.known import Known
 from tests.simulation.worlds.scenario_notifications import NotificationPlan
 
@@ -97,6 +97,10 @@ def test_what_two_executors_recorded_is_told_once() -> None:
 def test_messages_come_too_fast() -> None:
     (text,) = _found((100, _first(_failed())), (159, _digest(90, 150)))
     assert "comes 0:00:59 after" in text
+    # Seed 9750001393: an executor had stood still, and told late of what was before the other.
+    late = Delivery(_TOLD.delivery(after(100), 100).run_id, "", 1, after(230))
+    told_late = _found((100, _first(_failed())), (159, _digest(90, 150)), deliveries=[late])
+    assert told_late == []
 
 
 def test_a_message_tells_of_what_has_not_happened() -> None:

@@ -171,6 +171,11 @@ def _for_chunks(scenario: Scenario) -> Scenario:
     return bodied(_plain)(replace(calm, minutes=max(calm.minutes, 20)))
 
 
+def _short_lived(scenario: Scenario) -> Scenario:
+    """A message comes again within a minute. Later, whoever handles it looks at its chunk."""
+    return replace(scenario, options=replace(scenario.options, function_timeout_seconds=8))
+
+
 def _with_permits(scenario: Scenario) -> Scenario:
     """Each call is preceded by a read, in which a process may stand still."""
     return replace(scenario, options=replace(scenario.options, owner_concurrent_runs=5))
@@ -229,7 +234,7 @@ CHUNKS: tuple[Mutant, ...] = (
         ("I2",),
         "the attempts of a disbanded chunk get no rows",
         (Swap(ChunkProtocol, "_uncounted", instead(lambda self, died: set[RunKey]())),),
-        reshape=both(_for_chunks, faulty(dies=0.1)),
+        reshape=both(_for_chunks, _short_lived, faulty(dies=0.1)),
     ),
     Mutant(
         "refused_death_not_counted",
