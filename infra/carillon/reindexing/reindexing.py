@@ -83,6 +83,8 @@ class Reindex:
         self._settled: dict[int, int] = {}
         """The minute up to which each segment that was behind was settled at the beginning: ticks
         go past what has yet to get its entries, and newer runs hide that."""
+        self._whole_until = 0
+        """Each segment below this one has its control item."""
         self._began_at = clock.now()
         self._lease_owner = f"reindex-{entropy.new_id(self._began_at)}"
 
@@ -110,9 +112,10 @@ class Reindex:
     def _begin(self, segment: int) -> None:
         """Note how far a segment is, if it is behind. Ticks serve segments up to the first one that
         has no control item: those below this one have theirs, too."""
-        for lower in range(segment):
+        for lower in range(self._whole_until, segment):
             if self._stores.wheel.examine_control(lower) is None:
                 self._indexer.control(lower)
+        self._whole_until = max(self._whole_until, segment)
         control = self._indexer.control(segment)
         self._settled[segment] = control.settled_until if control.backlog else LAST_MINUTE
 

@@ -15,7 +15,7 @@ from carillon.domain.chunks.message import ChunkMessage
 from carillon.domain.chunks.placing import Group, Plan
 from carillon.domain.decisions import Drop, Leave, Proceed, Start
 from carillon.domain.execution.transitions import ClaimTerms
-from carillon.domain.run import Run, RunKey
+from carillon.domain.run import RunKey
 from carillon.domain.wheel.entry import minute_start
 from carillon.executor.batch import Report
 from carillon.executor.chunks.looks import ChunkLooks
@@ -143,14 +143,6 @@ def _row_counts_as_success(original: Code) -> Code:
     return settle
 
 
-def _only_new_rows(original: Code) -> Code:
-    def counts(self: ChunkProtocol, died: Run) -> bool:
-        self._ports.runs.claim(died, None)
-        return True
-
-    return counts
-
-
 def _does_not_look(original: Code) -> Code:
     return lambda self, start, job, message, over, now: start
 
@@ -235,19 +227,6 @@ CHUNKS: tuple[Mutant, ...] = (
         "the attempts of a disbanded chunk get no rows",
         (Swap(ChunkProtocol, "_uncounted", instead(lambda self, died: set[RunKey]())),),
         reshape=both(_for_chunks, _short_lived, faulty(dies=0.1)),
-    ),
-    Mutant(
-        "refused_death_not_counted",
-        ("I2",),
-        "where another generation's claim stands in its row, the attempt of a disbanded chunk does "
-        "not count",
-        (Swap(ChunkProtocol, "_counts", _only_new_rows),),
-        reshape=both(
-            _for_chunks,
-            asked("change", 2, *LANES),
-            given(most_latency_us=900_000),
-            faulty(slow=0.1, dies=0.1),
-        ),
     ),
     Mutant(
         "no_look_at_chunks",

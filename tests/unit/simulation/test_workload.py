@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from carillon.manifest.manifest import Manifest, ManifestRefusedError
-from carillon.manifest.yaml_text import document_of
 from carillon.simulation.workload import BehaviourProfile, Workload
 
 JOB: dict[str, Any] = {"schedule": "@hourly", "target": {"type": "task", "name": "echo"}}
@@ -79,6 +78,8 @@ def test_a_workload_is_limited() -> None:
 
 
 def test_a_document_that_holds_itself_is_refused() -> None:
-    errors = refusal(document_of("jobs:\n  a: &a\n    payload: *a\n"))
+    job: dict[str, Any] = {}
+    job["payload"] = job
+    errors = refusal({"jobs": {"a": job}})
 
     assert "is not JSON" in errors["jobs.a"]
