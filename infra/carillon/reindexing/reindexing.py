@@ -57,7 +57,8 @@ class Reindex:
     and record, in that one conditional write, the minutes that are owed; 3. put the entries; 4. let
     go. Ticks then work it off as after an outage: by each job's `catch_up`, at the pace of catching
     up. 5. send what runs wait for. It can be cut off anywhere and begun anew: a job whose entries
-    were not put has run nothing since, and the next time finds it as it was.
+    were not put has run nothing since, and the next time finds it as it was. Of a segment that was
+    behind ticks may have worked something off by then: `since` says from when it is owed.
 
     `since`: as if no tick had come after it; None to go by each job's history. It reaches no
     further than the segment is settled: what ticks owe already stays owed. `only` is one segment,
