@@ -185,3 +185,21 @@ def test_short_pauses_before_its_place_in_the_window_do_not_cost_the_run() -> No
     (run,) = world.history(job)
     assert (run.status, run.key.fire_at) == (RunStatus.SUCCEEDED, *minutes(10))
     assert run.started_at == times("00:50", MIDNIGHT)[0]
+
+
+class TestCommits:
+    @pytest.mark.parametrize("still", [25, 40, 70, 150, 1_000, 2_100])
+    def test_one_that_stands_still_loses_nothing(self, still: int) -> None:
+        """Seed 9780000060: executors drop messages of a generation that nobody has committed for a
+        minute."""
+        world = World(MIDNIGHT + 50 * SECOND)
+        commit = world.jobs.create
+
+        def late(job: Job) -> bool:
+            world.run_until(world.clock.now() + timedelta(seconds=still))
+            return commit(job)
+
+        world.jobs.create = late  # type: ignore[method-assign]
+        job = world.create("job", "* * * * *", catch_up=CatchUp.ALL)
+        world.run_until(MIDNIGHT + timedelta(minutes=40))
+        assert succeeded(world, job) == minutes(*range(1, 41))

@@ -13,6 +13,7 @@ from carillon.clock import Clock, id_created_at
 from carillon.domain.calendar import Calendar, Resolved, resolve, shifts_back
 from carillon.domain.chunks.message import Order
 from carillon.domain.execution.resuming import resume_message
+from carillon.domain.execution.start_decision import YOUNG_MESSAGE
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.wheel.announced import announced_messages, begins_late
@@ -35,6 +36,9 @@ UNCOMMITTED_DELAY_SECONDS = 5
 """Messages sent before the job row is committed stay hidden at least this long."""
 _TIMELY = YOUNG_ENTRY / 2
 """Until then a generation is to be committed: who meets its entries later may remove them."""
+_AT_ONCE = YOUNG_MESSAGE / 2
+"""Until then none of its messages has been dropped, whatever the clock of an executor that met it
+before its commit."""
 
 
 class Indexer:
@@ -70,19 +74,20 @@ class Indexer:
 
         1. put the entries; 2. read the horizon and send what is announced, hidden for a while;
         3. commit the row (absent if `revision` is None, else over that revision);
-        4. send again, undelayed, what is due before the hidden messages appear.
+        4. send again, undelayed, what is due before the hidden messages appear; after a commit that
+           took long, all of 1 and 2.
 
         Returns False if another writer won, or if this took too long. What was written is orphaned;
         executors drop it by its generation id.
         """
         announced = self._put(job)
-        if self._is_late(job):
+        if self._is_after(job, _TIMELY):
             return False
         if revision is None:
             committed = self._jobs.create(job)
         else:
             committed = self._jobs.replace(job, revision)
-        if committed and self._is_late(job):
+        if committed and self._is_after(job, _AT_ONCE):
             announced = self._put(job)
         if committed:
             now = self._clock.now()
@@ -193,9 +198,9 @@ class Indexer:
                 self._put_next_entry(entry, horizon)
         return announced
 
-    def _is_late(self, job: Job) -> bool:
-        """True if this process has stood still for so long that the entries may be gone."""
-        return self._clock.now() - id_created_at(job.generation.generation_id) > _TIMELY
+    def _is_after(self, job: Job, limit: timedelta) -> bool:
+        """True if this process has stood still since it made the job's generation."""
+        return self._clock.now() - id_created_at(job.generation.generation_id) > limit
 
     def _remove(self, segment: int, ended: Sequence[Ended]) -> None:
         """Remove those that owe nothing any more, by a read that follows what has ended them."""
