@@ -13,15 +13,14 @@ import carillon.tick.chunking as chunking
 from carillon.domain.chunks.chunk import Chunk, Disband, Ended, Outcome, finished
 from carillon.domain.chunks.message import ChunkMessage
 from carillon.domain.chunks.placing import Group, Plan
-from carillon.domain.decisions import Drop, Leave, Proceed, Start
+from carillon.domain.decisions import Claim, Drop, Leave, Proceed, Start
 from carillon.domain.execution.transitions import ClaimTerms
-from carillon.domain.run import RunKey
+from carillon.domain.run import Run, RunKey
 from carillon.domain.wheel.entry import minute_start
 from carillon.executor.batch import Report
 from carillon.executor.chunks.looks import ChunkLooks
 from carillon.executor.chunks.member_run import MemberRun
 from carillon.executor.chunks.protocol import ChunkProtocol
-from carillon.executor.chunks.under_way import UnderWay
 from carillon.simulation.faults import Draws
 from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.tick.chunking import Gathered
@@ -143,6 +142,11 @@ def _row_counts_as_success(original: Code) -> Code:
     return settle
 
 
+def _may_enter(self: MemberRun, run: Run) -> bool:
+    """MemberRun._is_held, by the permits alone."""
+    return self._runs.permits.enter(Claim(run, None), self._context.message) is not None
+
+
 def _does_not_look(original: Code) -> Code:
     return lambda self, start, job, message, over, now: start
 
@@ -246,6 +250,9 @@ CHUNKS: tuple[Mutant, ...] = (
         _TWICE,
         "another generation's message is adopted though the own occurrence goes in a chunk",
         (Swap(starting, "_by_generation", _adopts),),
+        reshape=both(_for_chunks, asked("change", 1, *LANES), faulty(dies=0.1, throttled=0.1)),
+        # Looks find its success, too. Each of the two holds alone.
+        world=(Swap(ChunkLooks, "before", _does_not_look),),
     ),
     Mutant(
         "plan_not_obeyed",
@@ -272,8 +279,8 @@ CHUNKS: tuple[Mutant, ...] = (
         "called_after_a_stall",
         _TWICE,
         "a process that stood still calls what its chunk had before, whoever has the chunk now",
-        (Swap(UnderWay, "is_late", instead(lambda self: False)),),
-        reshape=both(_for_chunks, _with_permits, faulty(paused=0.1)),
+        (Swap(MemberRun, "_is_held", instead(_may_enter)),),
+        reshape=both(_for_chunks, _short_lived, _with_permits, faulty(paused=0.05)),
     ),
 )
 
