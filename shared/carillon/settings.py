@@ -142,14 +142,10 @@ class Choices:
         "seconds for; no more than there are `segments`",
     )
     chunks: bool = option(
-        False,
+        True,
         switch,
-        "many jobs fire in the same seconds: one claim and one finish for about 24 runs",
-    )
-    packed_history: bool = option(
-        False,
-        switch,
-        "rows of `chunks` cost too much; it stays on for `run_retention_days` after `chunks`",
+        "each run is to have a claim and a row of its own; about 24 plain ones of a second share "
+        "them otherwise",
     )
     look_ahead_minutes: int = option(
         2,
@@ -263,11 +259,6 @@ class Choices:
             _ = self.teams
         except ValueError as error:
             raise ConfigurationError("team_pattern", str(error)) from error
-
-    @property
-    def reads_chunks(self) -> bool:
-        """True if runs may have no row but only their chunk."""
-        return self.chunks or self.packed_history
 
     @property
     def limits(self) -> Limits:

@@ -11,7 +11,7 @@ from carillon.domain.chunks.chunk import Chunk, Ended, Outcome, finished, ref_of
 from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.chunks.placing import Place, Plan
 from carillon.domain.job import Lane, PastGeneration
-from carillon.domain.run import RESULT_LIMIT_BYTES, RunStatus
+from carillon.domain.run import RESULT_LIMIT_BYTES
 from carillon.domain.wheel.entry import Slot
 from carillon.errors import UnreadableRowError
 from carillon.schedules import SlotKind
@@ -24,8 +24,6 @@ from tests.contract.samples import (
     GENERATION_ID,
     NOW,
     a_job,
-    a_key,
-    a_run,
     an_entry,
     job_id,
     own_job_id,
@@ -253,32 +251,6 @@ class TestPlans:
         put_spoilt(table, item, {"k": {"S": '[[0,"express",1]]'}})
         with pytest.raises(UnreadableRowError, match=f"segment {plan.segment}"):
             aws_kit.chunks.get_plan(plan.segment, MINUTE)
-
-
-class TestCopies:
-    def test_they_are_put_whatever_is_stored(self, kit: Kit) -> None:
-        owner = kit.new_owner()
-        ended = [
-            a_run(
-                a_key(owner, job_id=job_id(number)),
-                status=RunStatus.SUCCEEDED,
-                lease_until=None,
-                finished_at=NOW,
-                result="ü",
-            )
-            for number in range(60)
-        ]
-        absent, claimed, same = ended[0], ended[30], ended[59]
-        other = replace(claimed, status=RunStatus.RUNNING, claim_id="another", result=None)
-        assert kit.runs.claim(other, over=None)
-        assert kit.runs.claim(same, over=None)
-        kit.runs.put_copies(ended)
-        kit.runs.put_copies([absent, same])  # again
-        assert [kit.runs.get(run.key) for run in ended] == ended
-
-    def test_no_copies_cost_nothing(self, aws_kit: Kit, wire: Wire) -> None:
-        aws_kit.runs.put_copies([])
-        assert wire.calls == []
 
 
 class TestJobsReadTogether:

@@ -106,7 +106,6 @@ def _calls(kit: Kit) -> dict[str, tuple[str, Callable[[], object]]]:
         "runs.claim_over": ("PutItem", lambda: kit.runs.claim(run, over=run)),
         "runs.finish": ("PutItem", lambda: kit.runs.finish(run)),
         "runs.withdraw": ("DeleteItem", lambda: kit.runs.discard_claim(run)),
-        "runs.put_copies": ("BatchWriteItem", lambda: kit.runs.put_copies([run])),
         "chunks.get": ("GetItem", lambda: kit.chunks.get(chunk.key)),
         "chunks.claim": ("PutItem", lambda: kit.chunks.claim(chunk)),
         "chunks.finish": ("PutItem", lambda: kit.chunks.finish(finished(chunk, {}))),

@@ -6,19 +6,16 @@ from datetime import timedelta
 import pytest
 
 from carillon.domain.run import RunKind
-from carillon.executor.router import Router
 from tests.simulation.story import MINUTE, NOON
 from tests.simulation.test_reindexing import reindex, twice
 from tests.support.world import World
 
 
-@pytest.fixture(params=[False, True], ids=["rows", "packed"])
-def world(request: pytest.FixtureRequest) -> World:
+@pytest.fixture
+def world() -> World:
     """One that sends chunks."""
     made = World(NOON, segments=1)
     made.tick_ports = replace(made.tick_ports, chunked=True)
-    made.executor_ports = replace(made.executor_ports, packed_history=request.param)
-    made.executor = Router(made.executor_ports)
     return made
 
 

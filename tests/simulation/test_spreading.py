@@ -14,7 +14,6 @@ from carillon.domain.policies import CatchUp
 from carillon.domain.spec.after import After
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import UnreadableRowError
-from carillon.executor.router import Router
 from carillon.executor.targets import Call, Outcome, Success
 from carillon.reindexing.spreading import Moves, Spread
 from carillon.schedules import NEVER, CalendarRule
@@ -255,12 +254,10 @@ def test_it_may_stand_still_between_any_two_writes(world: World, at: int, still:
     assert_all_ran_once(world, jobs)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_it_may_stand_still_behind_a_commit_until_ticks_send_chunks(packed: bool) -> None:
+def test_it_may_stand_still_behind_a_commit_until_ticks_send_chunks() -> None:
     """What it sends once more then has gone in these chunks, too."""
     world = World(NOON, segments=1)
     world.tick_ports = replace(world.tick_ports, chunked=True)
-    world.executor = Router(replace(world.executor_ports, packed_history=packed))
     jobs = [world.create(f"job {number}", "* * * * *", catch_up=CatchUp.ALL) for number in range(8)]
     moving = [job for job in jobs if segment_of(job.job_id, 2)]
     assert len(moving) > 3

@@ -103,12 +103,8 @@ class Api:
         self._throttle = Throttle(settings.owner_requests_burst)
         self._routes = Routes(self.app, settings)
         self.app.permit = self._routes.permit
-        self._history, self._indexer = (
-            History.of(stores, clock, settings.run_lifetime)
-            if settings.reads_chunks
-            else History(stores.runs),
-            Indexer.of(stores, clock),
-        )
+        self._history = History.of(stores, clock, settings.run_lifetime)
+        self._indexer = Indexer.of(stores, clock)
         told = ChangeEvents(stores.events, telemetry.events_lost)
         self._acts = Acts(stores.jobs, stores.changes, told, clock)
         answer_errors(self.app, telemetry, self._routes.no_route)

@@ -93,7 +93,6 @@ router = Router(
         slow_lane_share=settings.slow_lane_share,
         api_url=settings.api_url,
         console_url=settings.console_url,
-        packed_history=settings.packed_history,
         side_by_side=SideBySideThreads(MOST_CALLS),
         room=targets.room,
     ).notifying(_on_notifying_failure),

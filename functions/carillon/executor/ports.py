@@ -59,7 +59,7 @@ class ExecutorPorts:
     longer than `queue_retention` is given up. An attempt longer than `slow_after_seconds` is a
     slow one; of the places in lane slow an owner holds `slow_lane_share` at most. Targets
     report the end of runs below `api_url`, which has no slash at its end. Messages of notifications
-    link to `console_url`, if there is one. `packed_history`: what succeeds in a chunk gets no row.
+    link to `console_url`, if there is one.
     `room` for a call of a chunk is that of `Targets`.
     """
 
@@ -90,7 +90,6 @@ class ExecutorPorts:
     slow_lane_share: int = 1
     api_url: str = ""
     console_url: str = ""
-    packed_history: bool = False
     notifier: Listener = SILENT
     timers: Timers = ThreadTimers()  # noqa: RUF009 - one for the process
     side_by_side: SideBySide = one_by_one

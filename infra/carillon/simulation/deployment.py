@@ -73,7 +73,6 @@ class Options:
     slow_lane_share: int = 25
     page_size: int = 7
     chunks: bool = False
-    packed_history: bool = False
 
 
 class Deployment:
@@ -115,8 +114,7 @@ class Deployment:
         self._named = 0
         self._shares: Counter[str] = Counter()
         self.dead_letter_queue, self.lanes = self._queues()
-        packed_for = options.run_lifetime if options.packed_history else None
-        self.stores = SimulatedStores(loop, self.lanes, options.page_size, packed_for)
+        self.stores = SimulatedStores(loop, self.lanes, options.page_size, options.run_lifetime)
         self.indexer = Indexer.of(self.stores.ports, self.clock, options.longest_delay_seconds)
         writer = ActivityWriter(self.stores.ports.activity, self.clock, self.entropy, timedelta(7))
         self.activity = BatchActivity(loop, writer)
@@ -185,7 +183,6 @@ class Deployment:
             ),
             slow_after_seconds=options.slow_after_seconds,
             slow_lane_share=options.slow_lane_share,
-            packed_history=options.packed_history,
             timers=LoopTimers(self.loop),
             side_by_side=self.loop.side_by_side,
         ).notifying(self._left_untold)

@@ -57,7 +57,6 @@ _WRITES = frozenset(
             "remove_entries",
             "put_control",
             "put_result",
-            "put_copies",
             "put_plan",
             "put_record",
         ),
@@ -341,9 +340,7 @@ class SimulatedStores(MemoryRows):
 
     eventual = EVENTUAL
 
-    def __init__(
-        self, loop: Loop, lanes: MemoryQueue, page_size: int, packed_for: timedelta | None
-    ) -> None:
+    def __init__(self, loop: Loop, lanes: MemoryQueue, page_size: int, lifetime: timedelta) -> None:
         super().__init__(page_size)
         self._loop = loop
         self.events = MemoryEvents()
@@ -351,10 +348,9 @@ class SimulatedStores(MemoryRows):
         rows: dict[str, Any] = {
             name: self._port(getattr(self, name), behind, name) for name, behind in replica.items()
         }
-        if packed_for is not None:
-            records = GenerationRecords(rows["chunks"], packed_for)
-            told = ChangeEvents(seam(self.events, "events", loop))
-            rows["jobs"] = RecordedJobs(rows["jobs"], rows["changes"], told, records)
+        records = GenerationRecords(rows["chunks"], lifetime)
+        told = ChangeEvents(seam(self.events, "events", loop))
+        rows["jobs"] = RecordedJobs(rows["jobs"], rows["changes"], told, records)
         self.ports = Stores(
             **rows,
             queue=seam(SimulatedQueue(lanes, loop), "queue", loop),

@@ -115,5 +115,4 @@ def settings_of(options: Options) -> Settings:
         slow_after_seconds=options.slow_after_seconds,
         slow_lane_share=options.slow_lane_share,
         chunks=options.chunks,
-        packed_history=options.packed_history,
     )

@@ -275,14 +275,6 @@ class RunStore(Protocol):
         answered."""
         ...
 
-    def put_copies(self, runs: Sequence[Run]) -> None:
-        """Put the rows of runs that have ended in a chunk, whatever is stored under their keys.
-
-        Those that the store leaves unprocessed are repeated until none is left. Not atomic: some
-        may be put when it raises.
-        """
-        ...
-
     def list(
         self,
         owner: str,

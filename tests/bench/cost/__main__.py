@@ -1,7 +1,7 @@
 """`make bench-cost`: what a million fires cost, and a month in which nothing fires, line by line.
 
 The last lines are one JSON object: by profile the dollars of each line and `usd_per_million`. With
-names of profiles (`make bench-cost ONLY="packed_full packed_webhook"`) the others, the model and
+names of profiles (`make bench-cost ONLY="chunks_full chunks_webhook"`) the others, the model and
 the goals are left out.
 """
 
@@ -46,7 +46,7 @@ ROUNDS = 1
 FULL_GOAL, TWO_GOAL, IDLE_GOAL = 1.90, 2.50, 1.50
 """Dollars: per million with full batches and with batches of two; an idle month's requests, writes
 and functions."""
-PACKED_GOAL, PACKED_WEBHOOK_GOAL = 0.30, 0.35
+CHUNKS_GOAL, WEBHOOK_GOAL = 0.30, 0.35
 """The same in chunks whose successes have no rows: of tasks, and of webhooks."""
 BY_THE_MONTH = (Line.METRICS, Line.ALARMS, Line.DASHBOARDS, Line.SECRETS)
 INVOCATION, RUN = INVOCATION_CPU_SECONDS, RUN_CPU_SECONDS + RUN_CALLS * CALL_CPU_SECONDS
@@ -92,9 +92,6 @@ def _plays(
     for name, batch in (("chunks_full", 5), ("chunks_one", 1)):
         yield name, partial(profiles.chunked, there, tick, batch)
     yield "chunks_webhook", partial(profiles.chunked, there, tick, 5, target=webhook)
-    for name, target in (("packed_full", TASK), ("packed_webhook", webhook)):
-        yield name, partial(profiles.chunked, there, tick, 5, target=target, packed=True)
-    yield "packed_one", partial(profiles.chunked, there, tick, 1, packed=True)
     yield "one_shot_by_api", lambda: profiles.one_shot(there, tick, 10)
     yield "webhook_full", partial(profiles.recurring, there, tick, 10, webhook)
     yield "two_failures", partial(profiles.recurring, there, tick, 10, FAILING, 20, retry=TWICE)
@@ -217,12 +214,8 @@ def _print_goals(told: Mapping[str, Mapping[str, Any]]) -> None:
         ("per million at 10M a day, full", ten["usd_per_million"], FULL_GOAL),
         ("per million at 10M a day, two", ten["usd_per_million_batches_of_two"], TWO_GOAL),
         ("per million, batches of two", told["recurring_two"]["usd_per_million"], TWO_GOAL),
-        ("per million, packed, tasks", told["packed_full"]["usd_per_million"], PACKED_GOAL),
-        (
-            "per million, packed, webhooks",
-            told["packed_webhook"]["usd_per_million"],
-            PACKED_WEBHOOK_GOAL,
-        ),
+        ("per million, chunks, tasks", told["chunks_full"]["usd_per_million"], CHUNKS_GOAL),
+        ("per million, chunks, webhooks", told["chunks_webhook"]["usd_per_million"], WEBHOOK_GOAL),
         ("idle month", told["idle_month"]["usd_without_monthly_charges"], IDLE_GOAL),
     ):
         verdict = "met" if reached <= goal else "missed"

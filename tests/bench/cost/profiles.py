@@ -83,12 +83,10 @@ def chunked(
     batch: int,
     chunks: int = 5,
     target: Mapping[str, Any] = TASK,
-    *,
-    packed: bool = False,
 ) -> Figures:
     """Jobs of each minute, all due in one second, in so many chunks a segment. They are settled at
-    once. `packed`: their successes get no rows."""
-    with theatre.stage(chunks=True, packed=packed) as stage:
+    once."""
+    with theatre.stage(chunks=True) as stage:
         for name in _names(chunks * MEAN_SIZE * DEFAULT.segments):
             stage.post("/jobs", _body(name, "every 1m offset 30s", target), OWNER)
         _warm_up(stage, batch)

@@ -217,18 +217,15 @@ class Theatre:
         patch.setattr(there, lambda _: self._clock.now())
 
     @contextmanager
-    def stage(self, *, chunks: bool = False, packed: bool = False) -> Iterator[Stage]:
+    def stage(self, *, chunks: bool = False) -> Iterator[Stage]:
         """Empty tables, and handlers that were just loaded, at the full hour to come. With `chunks`
-        ticks send them, and jobs are settled as soon as they are made; `packed` is the option
-        packed_history."""
+        jobs go in them as soon as they are made."""
         self._clock.set(datetime.now(UTC).replace(minute=0, second=0, microsecond=0) + HOUR)
         self._meter.rows.clear()
         with self._patch.context() as patch, mock_aws():
             for name, value in _deployed().items():
                 patch.setenv(name, value)
             if chunks:
-                patch.setenv("CHUNKS", "on")
-                patch.setenv("PACKED_HISTORY", str(packed).lower())
                 patch.setattr(placing, "SETTLED_AFTER", timedelta())
             # Before the handlers are loaded: their loggers keep the stream that they find.
             patch.setattr(sys, "stdout", self._output)

@@ -54,8 +54,6 @@ NOT_ANNOUNCED_MINUTES = 2
 PORTS = range(4766, 4866)
 SEGMENTS = 8
 OPTIONS: dict[str, object] = {
-    "chunks": True,
-    "packed_history": True,
     "look_ahead_minutes": 1,
     "executor_timeout_seconds": EXECUTOR_TIMEOUT_SECONDS,
     "segments": SEGMENTS,

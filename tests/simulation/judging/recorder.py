@@ -94,7 +94,6 @@ class Recorder:
             ("runs", "claim"): self._claimed,
             ("runs", "finish"): self._finished,
             ("runs", "discard_claim"): self._withdrawn,
-            ("runs", "put_copies"): self._copied,
             ("chunks", "claim"): self._chunk_claimed,
             ("chunks", "finish"): self._chunk_finished,
             ("jobs", "get_all"): self._jobs_read,
@@ -148,7 +147,7 @@ class Recorder:
         notices = notices_of(deployment, owners, self._put_at)
         return Evidence(
             versions={**self._versions, **notices.pop("versions", {})},
-            runs=list(self._rows_by(until)),
+            runs=list(self._rows.values()),
             deliveries=[delivery_of(each) for each in self._delivered],
             acks=self.acks,
             until=until,
@@ -184,16 +183,6 @@ class Recorder:
                 longest_return_seconds=self._longest_return_seconds,
             ),
         )
-
-    def _rows_by(self, until: datetime) -> Iterator[Run]:
-        """The rows; a chunk may be about to put some that were due later."""
-        runs, options = self._known_deployment().stores.runs, self._known_deployment().options
-        for key, row in self._rows.items():
-            is_to_come = (
-                not options.packed_history and key in self._chunks.by_chunk and key.fire_at > until
-            )
-            if not is_to_come or runs.get(key) is not None:
-                yield row
 
     def _observe(
         self, task: Task | None, port: str, method: str, args: tuple[Any, ...], answer: object
@@ -247,10 +236,6 @@ class Recorder:
             revision = None if read is None else read.revision
             self._writes.append(replace(write, job_revision=revision))
         self._rows.update(self._chunks.by_chunk)
-
-    def _copied(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
-        for run in args[0]:
-            self._run_written(task, "finish", run.key)
 
     def _claimed(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         if task is not None:

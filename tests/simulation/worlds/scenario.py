@@ -205,7 +205,6 @@ def _options(seed: int, chunks: ChunkPlan) -> Options:
         longest_delay_seconds=draws.choice((900, 900, 120, 60)),
         owner_concurrent_runs=draws.choice((0, 0, 0, 0, 0, 0, 3, 5)),
         chunks=chunks.begins_with,
-        packed_history=chunks.is_for_chunks and Draws(seed, "packed").fraction() < 0.5,
     )
     return _with_shares(options, Draws(seed, "shares"))
 

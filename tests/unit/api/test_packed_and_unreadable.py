@@ -2,7 +2,6 @@
 as small as its cause."""
 
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,10 +18,6 @@ __all__ = ["packed"]
 MINUTE = timedelta(minutes=1)
 
 
-def packed_client(world: World) -> Client:
-    return Client(world.api(settings=replace(world.settings, packed_history=True)))
-
-
 def make(world: World, client: Client, **more: Any) -> Job:
     made = client.post("/jobs", BODY | {"retry": RETRY} | more)
     assert made.status == 201, made.text
@@ -34,7 +29,7 @@ def make(world: World, client: Client, **more: Any) -> Job:
 def test_a_job_that_cannot_be_read_hides_no_other_in_summaries(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = packed_client(world)
+    client = Client(world.api())
     jobs = [make(world, client, name=f"job {n}") for n in range(3)]
     # The index of DynamoDB has what a summary shows beside the member that cannot be read.
     before = world.jobs.summaries(OWNER, 10)
@@ -62,13 +57,13 @@ def test_a_record_that_cannot_be_read_hides_no_run_that_is_listed(
 
 
 def test_a_run_of_the_farthest_future_is_not_found(world: World) -> None:
-    client = packed_client(world)
+    client = Client(world.api())
     job = make(world, client, schedule="0 * * * *", window="30m")
     assert client.get(f"/runs/{job.job_id}_99991231T235959Z_scheduled_0").status == 404
 
 
 def test_what_never_went_in_chunks_leaves_no_record(world: World) -> None:
-    client = packed_client(world)
+    client = Client(world.api())
     job = make(world, client, schedule="0 * * * *")
     for number in range(9):
         world.clock.advance(20)
@@ -78,7 +73,7 @@ def test_what_never_went_in_chunks_leaves_no_record(world: World) -> None:
 
 
 def test_a_run_is_listed_for_as_long_as_its_chunk_lives(world: World) -> None:
-    client = packed_client(world)
+    client = Client(world.api())
     job = make(world, client, schedule="0 * * * *", window="8h")
     offset = timedelta(seconds=job.spread_seconds)
     assert offset > timedelta(minutes=1)
@@ -92,7 +87,7 @@ def test_a_run_is_listed_for_as_long_as_its_chunk_lives(world: World) -> None:
 def test_a_chunk_that_cannot_be_read_hides_no_sums(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = packed_client(world)
+    client = Client(world.api())
     job = make(world, client, schedule="0 * * * *")
     make(world, client, schedule="0 * * * *", name="other", overlap="skip")
     succeeded_at(world, job, DUE_AT)
@@ -111,7 +106,7 @@ def test_a_chunk_that_cannot_be_read_hides_no_sums(
 def test_a_filter_costs_requests_by_the_hundred_rows(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = packed_client(world)
+    client = Client(world.api())
     job = make(world, client, schedule="* * * * *")
     for number in range(120):
         succeeded_at(world, job, DUE_AT + number * MINUTE)

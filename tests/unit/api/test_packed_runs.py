@@ -1,7 +1,6 @@
 """Runs that only chunks tell of, as the API answers them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -44,8 +43,7 @@ class Packed:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        settings = replace(world.settings, packed_history=True)
-        self.client = Client(world.api(settings=settings))
+        self.client = Client(world.api())
         made = self.client.post("/jobs", BODY | {"schedule": "0 * * * *", "retry": RETRY})
         assert made.status == 201, made.text
         self.path = f"/jobs/{made.json['job_id']}"
@@ -124,7 +122,6 @@ def test_a_success_is_neither_cancelled_nor_redriven(packed: Packed) -> None:
 
 def test_another_owner_sees_nothing_of_it(packed: Packed) -> None:
     packed.succeeded()
-    settings = replace(packed.world.settings, packed_history=True)
-    stranger = Client(packed.world.api(settings=settings), owner="stranger")
+    stranger = Client(packed.world.api(), owner="stranger")
     assert stranger.get(packed.run_path).status == 404
     assert stranger.get(f"/runs/{packed.key.run_id}").status == 404

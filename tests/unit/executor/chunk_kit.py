@@ -9,6 +9,7 @@ import pytest
 
 from carillon.domain.chunks.chunk import Chunk, Outcome, ref_of
 from carillon.domain.chunks.message import ChunkKey, ChunkMessage, Member, encode
+from carillon.domain.chunks.placing import Plan
 from carillon.domain.decisions import Claim
 from carillon.domain.execution.transitions import decide_claim
 from carillon.domain.job import Job, Lane
@@ -29,10 +30,13 @@ DUE_AT = NOON + timedelta(hours=2)
 
 
 class World(kit.World):
-    """At two o'clock, with the jobs `names`, made at noon; the queue holds nothing."""
+    """At two o'clock, with the jobs `names`, made at noon, and a plan by which all go in one chunk;
+    the queue holds nothing."""
 
     def __init__(self, *names: str) -> None:
         super().__init__(segments=1)
+        minute, lasts_until = minute_of(DUE_AT), DUE_AT + timedelta(days=15)
+        assert self.chunks.put_plan(Plan(0, minute, "salt", lasts_until, {(0, Lane.NORMAL): 1}))
         self.by_name = {name: self.create(name, "0 * * * *") for name in names}
         self.clock.set(DUE_AT)
         self.drain()
@@ -61,6 +65,10 @@ class World(kit.World):
 
     def alone(self, name: str) -> Message:
         return self.order(name).alone(member_of(self.by_name[name]))
+
+    def run(self, name: str) -> Run | None:
+        """By its row or its chunk."""
+        return self.executor_ports.history.get(self.alone(name).key, self.by_name[name])
 
     def row(self, name: str) -> Run | None:
         return self.runs.get(self.alone(name).key)

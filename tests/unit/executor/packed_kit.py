@@ -36,7 +36,7 @@ class World(chunk_kit.World):
             GenerationRecords(self.chunks, LIFETIME),
         )
         self.indexer = Indexer(jobs, self.wheel, self.queue, self.clock, self.calendars)
-        ports = replace(self.executor_ports, jobs=jobs, indexer=self.indexer, packed_history=True)
+        ports = replace(self.executor_ports, jobs=jobs, indexer=self.indexer)
         self.executor_ports = ports
         self.executor = Router(ports)
 

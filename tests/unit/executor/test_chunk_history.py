@@ -1,14 +1,11 @@
-"""Outcomes of runs whose rows a chunk has yet to write."""
+"""Outcomes of runs that have no row but their chunk."""
 
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from carillon.domain.chunks.placing import Plan
-from carillon.domain.job import Lane
 from carillon.domain.run import RunKey, RunKind, RunStatus
-from carillon.domain.wheel.entry import minute_of
 from carillon.services.history import History
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
 from tests.unit.executor.kit import LEASE_SECONDS
@@ -18,11 +15,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def world() -> World:
-    """With a plan by which all jobs go in the one chunk."""
-    world = World("a", "b")
-    plan = Plan(0, minute_of(DUE_AT), "salt", DUE_AT + 15 * 24 * HOUR, {(0, Lane.NORMAL): 1})
-    assert world.chunks.put_plan(plan)
-    return world
+    return World("a", "b")
 
 
 @pytest.fixture
@@ -31,26 +24,12 @@ def history(world: World) -> History:
 
 
 class TestOutcome:
-    def test_a_success_is_known_before_its_row_is_there(
-        self, world: World, history: History
-    ) -> None:
-        order = world.order()
-        with world.dying(world.runs, "put_copies"):
-            world.handle_chunk(order)
-        before = history.get(world.alone("b").key, world.by_name["b"])
-        world.handle_chunk(order)
-        assert before is not None
-        assert before == world.row("b")
-
     def test_one_in_its_window_is_found_by_its_nominal_time(self) -> None:
         world = World()
-        job = world.make("job", "55 * * * *", window="10m", fraction=0.5)
-        plan = Plan(0, minute_of(DUE_AT), "salt", DUE_AT, {(0, Lane.NORMAL): 1})
-        assert world.chunks.put_plan(plan)
-        with world.dying(world.runs, "put_copies"):
-            world.handle_chunk(world.order())
+        world.make("job", "55 * * * *", window="10m", fraction=0.5)
+        world.handle_chunk(world.order())
         key = world.alone("job").key
-        run = world.executor_ports.history.get(key, job)
+        run = world.run("job")
         assert key.fire_at == DUE_AT - timedelta(minutes=5)
         assert run is not None
         assert (run.key, run.effective_at) == (key, DUE_AT)
@@ -98,8 +77,7 @@ class TestOutcome:
         self, world: World, history: History
     ) -> None:
         key = world.alone("b").key
-        with world.dying(world.runs, "put_copies"):
-            world.handle_chunk(world.order())
+        world.handle_chunk(world.order())
         job = world.new_generation(world.by_name["b"], "30 * * * *")
         run = history.get(key, job)
         assert run is not None
@@ -111,8 +89,7 @@ class TestOutcome:
         job, key = world.by_name["b"], world.alone("b").key
         assert history.get(key, job) is None, "there is no chunk"
         assert history.get(replace(key, fire_at=DUE_AT + HOUR), job) is None, "nor a plan"
-        with world.dying(world.runs, "put_copies"):
-            world.handle_chunk(world.order("a"))
+        world.handle_chunk(world.order("a"))
         assert history.get(key, job) is None, "it is not in it"
 
     def test_what_goes_in_no_chunk_costs_no_look(self, world: World, history: History) -> None:

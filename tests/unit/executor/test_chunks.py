@@ -46,11 +46,11 @@ class TestTogether:
         assert world.sent() == []
         assert report.handled is Handled.CHUNK
         assert [each.handled for each in report.whole] == [Handled.RAN] * 3
-        assert [each.run for each in report.whole] == [world.row(name) for name in "abc"]
+        assert [each.run for each in report.whole] == [world.run(name) for name in "abc"]
 
     @pytest.mark.parametrize("window", ["", "10m"])
     @pytest.mark.parametrize("answer", [Success("done"), BUSY])
-    def test_rows_are_those_of_runs_that_went_alone(self, answer: Answer, window: str) -> None:
+    def test_runs_are_as_those_that_went_alone(self, answer: Answer, window: str) -> None:
         worlds = [World(), World()]
         for world in worlds:
             schedule = "0 * * * *" if not window else "55 * * * *"
@@ -59,9 +59,9 @@ class TestTogether:
         together, alone = worlds
         together.handle_chunk(together.order())
         alone.handle(alone.alone("job"))
-        rows = [world.row("job") for world in worlds]
-        assert all(row is not None for row in rows)
-        one, other = [dataclasses.replace(row, claim_id="") for row in rows if row]
+        runs = [world.run("job") for world in worlds]
+        assert all(run is not None for run in runs)
+        one, other = [dataclasses.replace(run, claim_id="") for run in runs if run]
         assert one == other
         assert (one.status is RunStatus.SUCCEEDED) == (answer is not BUSY)
 
@@ -76,7 +76,7 @@ class TestTogether:
     def test_each_starts_at_its_own_call(self, world: World) -> None:
         world.answer(a=partial(answered_late, world, Success("done")))
         world.handle_chunk(world.order())
-        starts = [row and row.started_at for row in map(world.row, "abc")]
+        starts = [run and run.started_at for run in map(world.run, "abc")]
         assert starts == [DUE_AT, DUE_AT + 0.25 * SECOND, DUE_AT + 0.25 * SECOND]
 
     def test_one_that_fails_goes_on_as_any_other(self, world: World) -> None:
@@ -98,7 +98,7 @@ class TestTogether:
         assert world.handle_chunk(world.order()).handled is Handled.DEFERRED
         assert world.sent() == [("chunk", 0)]
         world.run_until(DUE_AT, ticking=False)
-        assert [call.started_at for call in map(world.row, "abc") if call] == [DUE_AT] * 3
+        assert [run.started_at for run in map(world.run, "abc") if run] == [DUE_AT] * 3
 
 
 def paused(world: World) -> None:
@@ -246,17 +246,16 @@ class TestCrashes:
         world.execute()
         assert world.called() == [("a", 2), ("b", 2), ("c", 2)]
 
-    def test_before_the_copies_they_are_put_at_the_next_reception(self, world: World) -> None:
+    def test_behind_the_finish_nothing_is_left_to_do(self, world: World) -> None:
         order = world.order()
-        with world.dying(world.runs, "put_copies"):
-            world.handle_chunk(order)
-        assert [world.row(name) for name in "abc"] == [None] * 3
+        world.handle_chunk(order)
         report = world.handle_chunk(order)
         assert [each.handled for each in report.whole] == [Handled.REPEATED] * 3
-        rows = [world.row(name) for name in "abc"]
-        assert [row and (row.status, row.result) for row in rows] == [
+        runs = [world.run(name) for name in "abc"]
+        assert [run and (run.status, run.result) for run in runs] == [
             (RunStatus.SUCCEEDED, "done")
         ] * 3
+        assert [world.row(name) for name in "abc"] == [None] * 3
         assert (len(world.called()), world.sent()) == (3, [])
 
     def test_a_failure_has_its_row_before_the_chunk_is_finished(self, world: World) -> None:
@@ -309,7 +308,7 @@ class TestCrashes:
         final = finished(held, dict.fromkeys(held.refs, end))
         with preceded(world.chunks, "finish", partial(world.chunks.finish, final)):
             world.handle_chunk(order)
-        assert [row and row.result for row in map(world.row, "abc")] == ["late"] * 3
+        assert [run and run.result for run in map(world.run, "abc")] == ["late"] * 3
         assert (world.called(), world.sent()) == ([], [])
 
     def test_a_process_past_its_end_claims_nothing(self, world: World) -> None:
@@ -361,9 +360,6 @@ class TestDeadLetters:
         assert world.sent() == [("a", 1), ("b", 1), ("c", 1)]
 
     def test_of_one_that_has_ended_what_follows_is_repeated(self, world: World) -> None:
-        order = world.order()
-        with world.dying(world.runs, "put_copies"):
-            world.handle_chunk(order)
-        world.handle_dead_chunk(order)
-        assert all(row and row.status is RunStatus.SUCCEEDED for row in map(world.row, "abc"))
-        assert world.sent() == []
+        world.handle_chunk(world.order("a", "b"))
+        world.handle_dead_chunk(world.order("b", "c"))
+        assert world.sent() == [("c", 1)]

@@ -77,6 +77,8 @@ class TestStoreFailures:
         world.queue.send([replace(world.order(), unreadable_since=since, store_waits=9)], [0])
         with world.failing(world.chunks, "get", UnreadableRowError("of a later version")):
             world.run_until(since + timedelta(days=1, minutes=1), ticking=False)
+        assert world.sent() == [("a", 1), ("b", 1), ("c", 1)]
+        world.run_until(since + timedelta(days=1, hours=2), ticking=False)
         assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
         assert world.sent() == []
 
@@ -117,14 +119,6 @@ class TestStoreFailures:
         world.run_until(DUE_AT + timedelta(minutes=8), ticking=False)
         assert world.called()[3:] == [("a", 2), ("b", 2), ("c", 2)]
         assert all(row and row.status is RunStatus.SUCCEEDED for row in map(world.row, "abc"))
-
-    def test_copies_are_put_by_the_one_that_waited(self, world: World) -> None:
-        with world.failing(world.runs, "put_copies"):
-            world.handle_chunk(world.order())
-        assert world.sent() == [("chunk", 1)]
-        world.run_until(DUE_AT + STORE_WAIT_SECONDS * SECOND, ticking=False)
-        assert all(row and row.status is RunStatus.SUCCEEDED for row in map(world.row, "abc"))
-        assert len(world.called()) == 3
 
     def test_the_attempt_of_a_failure_that_gets_no_row_counts(self, world: World) -> None:
         world.answer(b=BUSY)
@@ -184,9 +178,9 @@ class TestCallsThatLast:
 
         def last(call: Call) -> Ended:
             until = monotonic() + 10
-            while monotonic() < until and not all(map(world.row, "abc")):
+            while monotonic() < until and world.chunk().ends is None:
                 sleep(0.01)
-            seen.extend(row and row.status for row in map(world.row, "abc"))
+            seen.extend(run and run.status for run in map(world.run, "abc"))
             assert world.ends() == {"a": OK, "b": ALONE, "c": OK}
             return Success("at last")
 
@@ -214,7 +208,6 @@ class TestCallsThatLast:
         with world.failing(world.runs, "claim"):
             world.handle_chunk(world.order())
         assert world.ends() == {"a": OK, "b": OK, "c": OK}
-        assert all(row and row.status is RunStatus.SUCCEEDED for row in map(world.row, "abc"))
 
     def test_one_whose_row_is_anothers_ends_with_its_chunk(
         self, world: World, timers: LastingAtOnce
@@ -222,9 +215,9 @@ class TestCallsThatLast:
         world.claim_for_another("b")
         world.handle_chunk(world.order())
         assert world.ends() == {"a": ALONE, "b": OK, "c": ALONE}
-        row = world.row("b")
-        assert row is not None
-        assert (row.status, row.claim_id) == (RunStatus.SUCCEEDED, world.chunk().claim_id)
+        run = world.run("b")
+        assert run is not None
+        assert (run.status, run.claim_id) == (RunStatus.SUCCEEDED, world.chunk().claim_id)
 
     @pytest.mark.parametrize("step", ["queue.send", "admission_rows.get"])
     def test_what_a_process_has_not_begun_before_it_stalled_goes_alone(
@@ -275,8 +268,8 @@ class TestCallsThatLast:
         ends: list[Any] = []
 
         def look() -> None:
-            row = world.row("a")
-            ends.append((world.ends()["a"], row and row.status))
+            run = world.run("a")
+            ends.append((world.ends()["a"], run and run.status))
 
         with preceded(world.admission_rows, "put", look, number=2), ExitStack() as stack:
             if not has_row:

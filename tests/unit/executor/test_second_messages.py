@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from carillon.domain.calendar import CalendarUse
-from carillon.domain.chunks.looking import Look
 from carillon.domain.chunks.placing import Plan
 from carillon.domain.decisions import Claim
 from carillon.domain.execution.transitions import decide_claim
@@ -17,10 +15,7 @@ from carillon.domain.message import Message, Missed
 from carillon.domain.policies import CatchUp, Overlap
 from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import minute_of
-from carillon.errors import UnreadableRowError
 from carillon.executor.batch import Handled
-from carillon.executor.chunks.looks import ChunkLooks
-from carillon.executor.router import Router
 from carillon.executor.targets import Failure
 from carillon.schedules import CalendarRule
 from tests.support.jobs import job_with
@@ -155,29 +150,6 @@ class TestSecondMessages:
         world.pack("b")
         world.clock.advance(61)
         assert world.handle(world.alone("a")).handled is Handled.RAN
-
-    def test_where_rows_are_kept_what_cannot_be_read_hides_no_other_chunk(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        world.pack()
-        alone = world.alone("a")
-        world.clock.advance(61)
-        world.executor = Router(replace(world.executor_ports, packed_history=False))
-        looks, get_plan = ChunkLooks._looks, world.chunks.get_plan
-
-        def one_more(self: ChunkLooks, *args: Any) -> list[Look]:
-            found = list(looks(self, *args))
-            return [replace(found[0], segment=99), *found]
-
-        def spoilt(segment: int, minute: int) -> Plan | None:
-            if segment == 99:
-                raise UnreadableRowError("plan: spoilt")
-            return get_plan(segment, minute)
-
-        monkeypatch.setattr(ChunkLooks, "_looks", one_more)
-        monkeypatch.setattr(world.chunks, "get_plan", spoilt)
-        assert world.handle(alone).handled is Handled.DROPPED
-        assert world.called() == [("a", 1), ("b", 1)]
 
     def test_one_in_time_costs_no_read(self, world: World) -> None:
         names = ("get_plan", "get", "get_records")

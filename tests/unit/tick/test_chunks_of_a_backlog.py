@@ -9,7 +9,6 @@ from carillon.domain.chunks.message import ChunkMessage
 from carillon.domain.chunks.placing import Plan
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import StoreUnavailableError, UnreadableRowError
-from carillon.executor.router import Router
 from tests.support.world import World
 
 START = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -32,15 +31,13 @@ def test_without_a_plan_it_goes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(order.key.fire_at == FIRE_AT for order in orders) == 4
 
 
-@pytest.mark.parametrize("packed", [False, True])
 def test_a_plan_that_cannot_be_read_stops_nothing_for_good(
-    monkeypatch: pytest.MonkeyPatch, packed: bool
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In time its segment's visits fail; the backlog goes alone, and waits for the plan where that
+    """In time its segment's visits fail; the backlog goes alone, and waits for the plan, which
     alone says what has run."""
     world = World(START, segments=1)
     world.tick_ports = replace(world.tick_ports, chunked=True)
-    world.executor = Router(replace(world.executor_ports, packed_history=packed))
     jobs = [world.create(f"job-{number}", "0 * * * *") for number in range(4)]
     world.leap_to(FIRE_AT - timedelta(minutes=1))
     before = [len(world.fired(job)) for job in jobs]
@@ -56,7 +53,7 @@ def test_a_plan_that_cannot_be_read_stops_nothing_for_good(
         world.chunks, "put_plan", lambda plan: plan.minute != spoilt and put_plan(plan)
     )
     world.run_until(FIRE_AT + timedelta(minutes=10))
-    assert [len(world.fired(job)) for job in jobs] == [each + (not packed) for each in before]
+    assert [len(world.fired(job)) for job in jobs] == before
     assert not world.indexer.control(0).backlog
 
 

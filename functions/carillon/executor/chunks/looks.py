@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from carillon.domain.chunks.chunk import Chunk, Outcome, dead_attempt
+from carillon.domain.chunks.chunk import Outcome, dead_attempt
 from carillon.domain.chunks.looking import Look, looks_of, was_just_changed
-from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.decisions import (
     LONGEST_BRIEF_WAIT,
     Defer,
@@ -21,7 +20,6 @@ from carillon.domain.execution.lateness import LATE
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run
-from carillon.errors import UnreadableRowError
 from carillon.executor.ports import ExecutorPorts
 from carillon.services.packed import named_by
 
@@ -48,11 +46,11 @@ class ChunkLooks:
         """`start`, unless a chunk has run the occurrence, or may be about to; with the attempt that
         died in one, if that does not count by the row `over`, and the occurrence is to start.
 
-        Made under the claim of the run's row, by strong reads. Raises StoreUnavailableError; for
-        what cannot be read only where history is packed, since rows stop nearly all without it.
+        Made under the claim of the run's row, by strong reads. Raises StoreUnavailableError and
+        UnreadableRowError.
         """
         for look in self._looks(job, message, over, now):
-            key, chunk = self._named(look)
+            key, chunk = named_by(self._ports.chunks, look)
             is_own = look.generation_id == job.generation.generation_id
             if chunk is None and key is not None and is_own and now < message.due_at + _TO_COME:
                 return Defer(message.due_at + _TO_COME, "a chunk that may have it is to come")
@@ -75,27 +73,13 @@ class ChunkLooks:
                 start = replace(go, died=dead_attempt(chunk, made_for, (), now))
         return start
 
-    def _named(self, look: Look) -> tuple[ChunkKey | None, Chunk | None]:
-        try:
-            return named_by(self._ports.chunks, look)
-        except UnreadableRowError:
-            if self._ports.packed_history:
-                raise
-            return None, None
-
     def _looks(self, job: Job, message: Message, over: Run | None, now: datetime) -> Iterable[Look]:
-        """No row stops what may be a second message: a success in a chunk has none where history is
-        packed, or was then, and elsewhere none yet. Of a changed job the records alone know for
-        certain in which chunk it was: in a pause the row's place changes. Nor is it known of what
-        is gone on with in place of another generation's message how that was sent."""
+        """No row stops what may be a second message: a success in a chunk has none. Of a changed
+        job the records alone know for certain in which chunk it was: in a pause the row's place
+        changes. Nor is it known of what is gone on with in place of another generation's message
+        how that was sent."""
         is_late = now - message.due_at > LATE or message.in_time is not None
         is_own = message.generation_id == job.generation.generation_id
         is_shared = over is not None and bool(over.other_generations)
         is_second = is_late or is_shared or not is_own or was_just_changed(job, message.key.fire_at)
-        try:
-            if is_second:
-                return self._ports.packed.looks(job, message.key)
-        except UnreadableRowError:
-            if self._ports.packed_history:
-                raise
-        return looks_of(job, message)
+        return self._ports.packed.looks(job, message.key) if is_second else looks_of(job, message)

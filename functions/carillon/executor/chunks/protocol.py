@@ -57,8 +57,8 @@ class ChunkProtocol:
 
         0. early: defer, or wait; 1. claim the chunk; 2. read the jobs, and send alone what is not
         to go in it; 3. call all others side by side; 4. finish the chunk, once each has ended or
-        has a row of its own; 5. put the rows of the successes, unless history is packed. A step
-        whose write is refused starts again with the chunk as it is now. Raises
+        has a row of its own. A step whose write is refused starts again with the chunk as it is
+        now. Raises
         StoreUnavailableError, QueueUnavailableError, PartlyHandledError by what stops one of its
         occurrences, and HeldError while another executor holds the chunk: all leave it with the
         queue.
@@ -179,15 +179,12 @@ class ChunkProtocol:
         )
 
     def _follow(self, chunk: Chunk, message: ChunkMessage) -> Report:
-        """See that each occurrence of the message has its row or its own message: the chunk has
-        ended, and its holder may have died before that.
+        """See that each occurrence of the message that has not succeeded has its own message: the
+        chunk has ended, and its holder may have died before that.
 
         Raises HeldError while the row of one that died is claimed for another generation.
         """
-        successes = successes_of(chunk, message)
-        if not self._ports.packed_history:
-            self._ports.runs.put_copies(successes)
-        done = {success.key for success in successes}
+        done = {success.key for success in successes_of(chunk, message)}
         alone: list[Message] = []
         died: list[Run] = []
         for member in message.members:

@@ -16,9 +16,9 @@ _LONGEST_WAIT = timedelta(seconds=LOOK_SECONDS)
 class UnderWay:
     """The ends of a chunk's occurrences; several threads may share it.
 
-    It begins before the jobs are read. The last one that settles finishes the chunk, and puts the
-    rows of those that have succeeded, unless history is packed. `successes` are these rows; None
-    where the finish was refused. `errors` have stopped an occurrence, or the finish.
+    It begins before the jobs are read. The last one that settles finishes the chunk. `successes`
+    are the runs that have succeeded; None where the finish was refused. `errors` have stopped an
+    occurrence, or the finish.
     """
 
     def __init__(self, ports: ExecutorPorts, chunk: Chunk, message: ChunkMessage) -> None:
@@ -54,11 +54,9 @@ class UnderWay:
         final = finished(self.chunk, dict(self._ends))
         if self._ports.chunks.finish(final):
             self.successes = successes_of(final, self.message)
-            if not self._ports.packed_history:
-                self._ports.runs.put_copies(self.successes)
 
 
 def successes_of(chunk: Chunk, message: ChunkMessage) -> list[Run]:
-    """The rows of the message's occurrences that have succeeded in the final chunk."""
+    """The message's occurrences that have succeeded in the final chunk."""
     ends = ((message.alone(member), chunk.end_of(member)) for member in message.members)
     return [success_of(chunk, each, end) for each, end in ends if end and end.outcome is Outcome.OK]

@@ -105,7 +105,7 @@ def open_stores(
         changes=changes,
         calendars=DynamoVersionedRows(jobs, CALENDARS),
         wheel=DynamoWheelStore(Table(connection, WheelRow, settings.wheel_table), clock, entropy),
-        runs=DynamoRunStore(runs, clock, entropy),
+        runs=DynamoRunStore(runs),
         chunks=chunks,
         activity=DynamoActivityStore(runs),
         queue=SqsLaneQueue(sqs, settings.lane_queues, clock, entropy),

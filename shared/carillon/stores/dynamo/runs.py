@@ -1,14 +1,13 @@
 """Runs in DynamoDB."""
 
 import zlib
-from collections.abc import Sequence
 from datetime import datetime
 from functools import reduce
 from operator import and_
 
 from pynamodb.expressions.condition import Condition
 
-from carillon.clock import Clock, Entropy, ceil_second
+from carillon.clock import ceil_second
 from carillon.domain.run import (
     FINAL,
     AttemptRecord,
@@ -47,10 +46,8 @@ _ENDED = [{"S": status.value} for status in FINAL]
 class DynamoRunStore:
     """RunStore on table runs; rows leave by TTL."""
 
-    def __init__(self, table: Table, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, table: Table) -> None:
         self._table = table
-        self._clock = clock
-        self._entropy = entropy
         self._attention = table.index(
             AttentionIndex.Meta.index_name,
             AttentionIndex.attention_owner,
@@ -92,9 +89,6 @@ class DynamoRunStore:
     def get_result(self, run: Run) -> str | None:
         item = self._table.get(_result_partition(run.key), run.claim_id)
         return None if item is None else result_of(item)
-
-    def put_copies(self, runs: Sequence[Run]) -> None:
-        self._table.put_all([item_of(run) for run in runs], self._clock, self._entropy)
 
     def list(
         self,

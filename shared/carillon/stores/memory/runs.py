@@ -1,6 +1,6 @@
 """Runs in a dict."""
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -80,11 +80,6 @@ class MemoryRunStore:
     def get_result(self, run: Run) -> str | None:
         with self._lock:
             return self._results.get((run.key, run.claim_id))
-
-    def put_copies(self, runs: Sequence[Run]) -> None:
-        with self._lock:
-            for run in runs:
-                self._put(run, self._rows.get(run.key), allowed=True)
 
     def expire(self, now: datetime) -> list[Run]:
         """Remove the rows with an `expires_at` up to `now`; answers them, by `expires_at`.
