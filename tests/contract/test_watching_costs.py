@@ -9,7 +9,9 @@ from moto.core import DEFAULT_ACCOUNT_ID  # type: ignore[attr-defined]
 from moto.dynamodb.models import dynamodb_backends
 
 from carillon.clock import ManualClock
+from carillon.domain.chunks.placing import Plan
 from carillon.domain.spec.names import job_id_of
+from carillon.domain.wheel.entry import minute_of
 from carillon.schedules import parse_schedule
 from carillon.schedules.insight.cost import Line
 from carillon.services.activity import Activity, ActivityFilter
@@ -21,13 +23,14 @@ from tests.contract.kit import moto_kit
 from tests.contract.samples import NOW, a_job
 from tests.support.counting import ClientMeter
 
+LIFETIME = timedelta(days=30)
 OWNER = f"user/{uuid.uuid4()}"
 POLLS = 24 * 60 * 60 // 2
 SUMMARIES = 24 * 60
 
 
 @pytest.mark.parametrize(
-    ("count", "most_of_a_summary", "most_dollars_a_day"), [(100, 170, 0.06), (1_000, 1_350, 0.28)]
+    ("count", "most_of_a_summary", "most_dollars_a_day"), [(100, 370, 0.09), (1_000, 2_300, 0.45)]
 )
 def test_what_a_summary_and_an_open_tab_read(
     count: int,
@@ -57,8 +60,12 @@ def test_what_a_summary_and_an_open_tab_read(
             backend.put_item(
                 kit.settings.jobs_table, jobs.item_of(replace(job, generation=earlier))
             )
+        for minute in range(minute_of(NOW) - 60, minute_of(NOW) + 1):
+            plan = Plan(job.segment, minute, "salt", NOW + LIFETIME, {})
+            assert stores.chunks.put_plan(plan)
+        meter.clear()
         feed = Activity(stores.activity)
-        summing = Summing(feed, History(stores.runs), stores.calendars, clock)
+        summing = Summing(feed, History.of(stores, clock, LIFETIME), stores.calendars, clock)
 
         read = pages(lambda cursor: stores.jobs.list(OWNER, 100, cursor))
         owned = [job for page in read for job in page.items]
