@@ -103,6 +103,9 @@ class Load:
             return cls()
         return cls(1, fires_of(job))
 
+    def __add__(self, other: "Load") -> "Load":
+        return Load(self.jobs + other.jobs, self.fires_per_day + other.fires_per_day)
+
     def __sub__(self, other: "Load") -> "Load":
         return Load(self.jobs - other.jobs, self.fires_per_day - other.fires_per_day)
 

@@ -118,17 +118,19 @@ class JobQuotas:
         """Decide about each in turn, and put the row that results."""
         for _ in range(_ROUNDS if asked else 0):
             stored, limits = self._uses.get(owner, _NAME), self._quotas.of(owner)
-            use = stored
+            use, granted = stored, NOTHING
             for each in asked:
                 if use is None and each.load.rise == NOTHING:
                     continue  # whoever counts first will find it gone
                 verdict = decide(use, each.load, limits, self._clock.now())
                 if isinstance(verdict, Recount):
-                    use = self.counted(owner, limits, use.revision if use else 0)
+                    counted = self.counted(owner, limits, use.revision if use else 0)
+                    use = counted.with_load(granted)  # no count has found these yet
                     verdict = decide(use, each.load, limits, use.counted_at)
                 assert not isinstance(verdict, Recount)  # of what was counted just now
                 each.outcome = verdict
-                use = verdict if isinstance(verdict, Use) else use
+                if isinstance(verdict, Use):
+                    use, granted = verdict, granted + each.load.rise
             if use is None or not is_written or use == stored or self._put(use, stored):
                 return
         if asked:

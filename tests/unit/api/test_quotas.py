@@ -258,6 +258,20 @@ def test_an_apply_that_has_no_room_writes_nothing(client: Client, world: Limited
     assert use_of(world).jobs == 2
 
 
+def test_what_has_room_already_counts_where_jobs_are_counted_for_the_next(
+    client: Client, world: Limited
+) -> None:
+    made(client, "a")
+    world.clock.advance(10)
+    spec = {k: v for k, v in BODY.items() if k != "name"}
+    manifest = {"manifest": "m", "jobs": dict.fromkeys("bcde", spec)}
+    for dry_run in (True, False):
+        answer = client.post("/apply", manifest | {"dry_run": dry_run})
+        actions = [each["action"] for each in answer.json["items"]]
+        assert actions == ["create", "create", "refused", "refused"], answer.text
+    assert use_of(world).jobs == 1
+
+
 def test_at_the_limit_a_job_can_be_renamed(client: Client, world: Limited) -> None:
     spec = {k: v for k, v in BODY.items() if k != "name"}
     manifest = {"manifest": "m", "jobs": {"a": spec, "b": spec, "c": spec}}
