@@ -202,6 +202,22 @@ def allowing(world: World) -> Client:
     return Client(world.api())
 
 
+def test_settings_that_no_row_could_hold_are_refused_at_a_creation_and_a_change(
+    allowing: Client,
+) -> None:
+    """DynamoDB takes rows of 400 KB, with what is noted of the job besides."""
+    large = BATCH | {"parameters": {f"p{number}": 4096 * "x" for number in range(33)}}
+    made = allowing.post("/jobs", BODY | {"name": "a", "target": large})
+    assert made.status == 201, made.text
+    path = f"/jobs/{made.json['job_id']}"
+    for answer in (
+        allowing.post("/jobs", BODY | {"name": "b", "target": large, "on_success": large}),
+        allowing.patch(path, {"on_success": large}, "*"),
+    ):
+        assert (answer.status, answer.fields) == (413, ["body"]), answer.text
+        assert "the limit is 262144 bytes" in answer.json["detail"]
+
+
 @pytest.mark.parametrize("target", [TASK, BATCH], ids=lambda target: str(target["type"]))
 def test_a_payload_that_its_container_could_not_get_is_refused(
     allowing: Client, target: Json

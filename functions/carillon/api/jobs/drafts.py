@@ -34,6 +34,9 @@ from carillon.errors import InvalidFieldError
 from carillon.schedules import NEVER, Schedule
 from carillon.settings import Settings
 
+SETTINGS_LIMIT_BYTES = 256 * 1024
+"""Largest settings as compact JSON: DynamoDB takes rows of 400 KB, and those of a job grow by what
+is noted of it."""
 _RESCHEDULING = frozenset({*SCHEDULE_FIELDS, "max_runs", "after"})
 """A change of these is another schedule: `max_runs` is counted anew from then."""
 EVERY_SETTING = frozenset(
@@ -108,15 +111,15 @@ def changed_draft(
 def refuse_payload(spec: JobSpec, schedule: Schedule) -> None:
     """Refuse what a run of these settings could not be called with; raises PayloadTooLargeError,
     InvalidFieldsError."""
-    _refuse_large(spec)
+    _refuse_large("payload", spec.payload, PAYLOAD_LIMIT_BYTES)
     refuse_contradictions(spec, schedule)
 
 
-def _refuse_large(spec: JobSpec) -> None:
+def _refuse_large(field: str, text: str, limit_bytes: int) -> None:
     """Raises PayloadTooLargeError."""
-    size_bytes = len(spec.payload.encode())
-    if size_bytes > PAYLOAD_LIMIT_BYTES:
-        raise PayloadTooLargeError("payload", size_bytes, PAYLOAD_LIMIT_BYTES)
+    size_bytes = len(text.encode())
+    if size_bytes > limit_bytes:
+        raise PayloadTooLargeError(field, size_bytes, limit_bytes)
 
 
 def _draft(
@@ -126,7 +129,8 @@ def _draft(
     changed: Collection[str],
     settings: Settings,
 ) -> Draft:
-    _refuse_large(spec)
+    _refuse_large("payload", spec.payload, PAYLOAD_LIMIT_BYTES)
+    _refuse_large("body", spec.text, SETTINGS_LIMIT_BYTES)
     refuse_all(
         lambda: refuse_contradictions(spec, scheduling.schedule),
         lambda: refuse_beyond_deployment(spec, changed, settings),
