@@ -229,3 +229,20 @@ def test_a_doubled_order_waits_for_the_next_look_at_a_paused_job(world: World, j
     assert handled(world, order(world, holding)) is Handled.DEFERRED
     (kept,) = world.queue.kept()
     assert kept.visible_at > following.due_at
+
+
+def test_dead_letters_of_a_job_that_cannot_be_read_hold_up_no_others(
+    world: World, job: Job
+) -> None:
+    """Those that fired before them would never have been redriven."""
+    bad = world.create("bad", "0 12 * * *")
+    put_dead(world, bad, 2)
+    put_dead(world, job, 3)
+    world.jobs.spoil(bad.job_id)
+    begun = begin(world, OperationKind.REDRIVE, 600)
+    world.drain()
+    world.clock.advance(1)
+
+    assert handled(world, order(world, begun)) is Handled.RAN
+    ended = now_of(world, begun)
+    assert (ended.state, ended.done, ended.passed_over) == (OperationState.SUCCEEDED, 3, 2)

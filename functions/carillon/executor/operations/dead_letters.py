@@ -5,6 +5,7 @@ from datetime import datetime
 from carillon.domain.job import Job
 from carillon.domain.operation import Operation, OperationKind, OperationState, Progress
 from carillon.domain.run import Run
+from carillon.errors import UnreadableRowError
 from carillon.executor.ports import ExecutorPorts
 from carillon.services.redrive import Redriver, Refusal
 from carillon.stores.ports import DeadLetterFilter
@@ -39,7 +40,10 @@ class DeadLetters:
             )
             for listed in page.items:
                 due_at = operation.due_at(done, begin)
-                is_done = self._settled(operation, listed, jobs, due_at)
+                try:
+                    is_done = self._settled(operation, listed, jobs, due_at)
+                except UnreadableRowError:
+                    is_done = False  # the row of its job, or its own, holds up no other
                 done += is_done is True
                 passed_over += is_done is False
             if page.next_cursor is None:
