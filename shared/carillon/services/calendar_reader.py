@@ -46,6 +46,14 @@ class CalendarReader:
             self._resolved[owner, use, schedule] = found
         return found
 
+    def can_read(self, job: Timed) -> bool:
+        """False for a job whose calendar is a row that cannot be read."""
+        try:
+            self.closed_days(job.owner, job.spec.calendar)
+        except UnreadableRowError:
+            return False
+        return True
+
     def opened(self, job: Timed) -> Recurrence:
         """The occurrences of a job that are to run."""
         return self.resolved(job.owner, job.schedule, job.spec.calendar).open

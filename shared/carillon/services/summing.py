@@ -1,6 +1,6 @@
 """Summaries: the occurrences that were due, and what the feed and the history show of them."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -123,15 +123,17 @@ class Summing:
         return Sums(counted, is_complete)
 
     def _dues(
-        self, jobs: Iterable[Job], from_at: datetime, until_at: datetime
+        self, jobs: Collection[Job], from_at: datetime, until_at: datetime
     ) -> tuple[list[Due], bool]:
-        """Those of each job, and False where MOST_DUE has left some out."""
+        """Those of each job, and False where MOST_DUE has left some out, or a calendar that cannot
+        be read."""
         calendars, found, left = CalendarReader(self._calendars), list[Due](), MOST_DUE
-        for job in jobs:
+        known = [job for job in jobs if calendars.can_read(job)]
+        for job in known:
             due = due_of(job, calendars, from_at, until_at, left)
             left -= len(due.fire_times)
             found.append(due)
-        return found, left > 0
+        return found, left > 0 and len(known) == len(jobs)
 
     def _as_they_are(self, unfinished: Iterable[Result]) -> tuple[list[Result], bool]:
         """The rows of runs whose end the feed does not show: it may come later. False beside them

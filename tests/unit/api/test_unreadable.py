@@ -2,6 +2,7 @@
 
 import pytest
 
+from carillon.errors import UnreadableRowError
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
 
@@ -43,6 +44,34 @@ def test_what_concerns_all_jobs_goes_on_without_it(
     assert answer.status == 200
     if path == "/status":
         assert (answer.json["active_jobs"], answer.json["unreadable_jobs"]) == (1, 1)
+
+
+def test_a_calendar_that_cannot_be_read_hides_no_other_job(
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would take an owner's whole lists along, and the console with them."""
+    assert client.put("/calendars/bad", {"weekdays": ["sun"]}).status == 201
+    use = {"calendar": {"name": "bad"}}
+    follower = client.post("/jobs", BODY | {"name": "follower"} | use).json
+    client.post("/jobs", BODY | {"name": "once", "schedule": "at 2026-03-02T12:00:00Z"} | use)
+    client.post("/jobs", BODY | {"name": "other"})
+
+    def spoilt(owner: str, key: str) -> None:
+        raise UnreadableRowError(f"calendar {key}: spoilt")
+
+    monkeypatch.setattr(world.calendars, "get", spoilt)
+    for view in ("full", "summary"):
+        page = client.get("/jobs", view=view).json["items"]
+        nexts = {job["name"]: job["next_fire_at"] for job in page}
+        assert nexts == {"follower": None, "once": None, "other": "2026-03-01T12:05:00Z"}
+    assert client.get(f"/jobs/{follower['job_id']}").json["state"] == "active"
+    upcoming, forecast = client.get("/upcoming").json, client.get("/forecast").json
+    assert {each["name"] for each in upcoming["items"]} == {"other"}
+    assert forecast["peaks"][0]["jobs"] == ["other"]
+    world.clock.advance(86_400)
+    sums = client.get("/runs/summary").json
+    assert [each["complete"] for each in (upcoming, forecast, sums)] == [False] * 3
+    assert client.get("/status").json["active_jobs"] == 2
 
 
 def test_its_owner_deletes_it(client: Client, jobs: tuple[str, str], world: World) -> None:

@@ -44,7 +44,8 @@ class JobForm(JobSpec):
     `state` is completed for an active job with no occurrence left. `next_fire_at` is the nominal
     time of the next occurrence that its calendar leaves, `next_effective_at` when it starts:
     `spread_seconds` later, the job's own offset in its window. Both are null while it is paused,
-    when no occurrence is left, and for a fixed delay (see `GET /jobs/{job_id}/upcoming`).
+    when no occurrence is left, while its calendar cannot be read, and for a fixed delay (see
+    `GET /jobs/{job_id}/upcoming`).
     `ends_at` is the last nominal time of a schedule that ends, which `max_runs` makes of it
     too. `sentence` says in English when it fires, `note` why it is paused, and `resume_at`
     when it resumes by itself. `successors` are the ids of jobs that run, or may be about to run,

@@ -44,14 +44,15 @@ def outlook_of(job: Timed, calendars: CalendarReader, now: datetime) -> Outlook:
     """The future of a job at `now`.
 
     The next one is that with the first effective time after `now`: its nominal time may be past. It
-    is None for a fixed delay, where it follows from the runs.
+    is None for a fixed delay, where it follows from the runs, and under a calendar that cannot be
+    read.
     """
     ends_at = last_of(job.schedule)
     if job.state is not JobState.ACTIVE:
         return Outlook(job.state, None, None, ends_at)
     state = shown_state(job, calendars, now)
     next_fire_at = None
-    if not isinstance(job.schedule, Delay):
+    if not isinstance(job.schedule, Delay) and calendars.can_read(job):
         opened = calendars.opened(job)
         next_fire_at = opened.next(nominal_start(job, now))
     if next_fire_at is None:
@@ -69,7 +70,7 @@ def shown_state(job: Timed, calendars: CalendarReader, now: datetime) -> JobStat
     # occurrence may lie behind its end.
     if job.state is not JobState.ACTIVE or job.schedule.next(after) is not None:
         return job.state
-    is_left = calendars.opened(job).next(after) is not None
+    is_left = calendars.can_read(job) and calendars.opened(job).next(after) is not None
     return job.state if is_left else JobState.COMPLETED
 
 

@@ -121,22 +121,24 @@ class ForecastService:
         return MinuteJobsForm(minute=_minute_start(first // 60), items=found, complete=not has_more)
 
     def _groups(self, owner: str, first: int) -> tuple[dict[Group, list[Job]], int, bool]:
-        """The jobs to count; the number of fixed delays; whether there are more."""
+        """The jobs to count; the number of fixed delays; whether there are more, or some whose
+        calendar cannot be read."""
         calendars = CalendarReader(self._calendars)
         groups: defaultdict[Group, list[Job]] = defaultdict(list)
         after_finish = 0
-        has_more = False
+        has_more = is_left_out = False
         for page in self._jobs.first_pages(owner):
             for job in page.items:
                 if job.state is not JobState.ACTIVE:
                     continue
                 if isinstance(job.schedule, Delay):
                     after_finish += 1
+                elif calendars.can_read(job):
+                    groups[Group.of(job, calendars.opened(job), first)].append(job)
                 else:
-                    opened = calendars.opened(job)
-                    groups[Group.of(job, opened, first)].append(job)
+                    is_left_out = True
             has_more = page.next_cursor is not None
-        return groups, after_finish, has_more
+        return groups, after_finish, has_more or is_left_out
 
     def _is_late(self, started_at: datetime) -> bool:
         return (self._clock.now() - started_at).total_seconds() > LONGEST_SECONDS
@@ -280,13 +282,15 @@ class OccurrenceService:
         last = FAR if until is None else until
         calendars = CalendarReader(self._calendars)
         nearest: list[Occurrence] = []
-        has_more = False
+        has_more = is_left_out = False
         for page in self._jobs.first_pages(owner):
-            streams = [coming(job, calendars, now, last) for job in page.items]
+            jobs = [job for job in page.items if calendars.can_read(job)]
+            streams = [coming(job, calendars, now, last) for job in jobs]
             merged = heapq.merge(nearest, *streams, key=_order)
             nearest = list(islice(merged, count))
             has_more = page.next_cursor is not None
-        return _listed(nearest, is_complete=not has_more)
+            is_left_out = is_left_out or len(jobs) < len(page.items)
+        return _listed(nearest, is_complete=not (has_more or is_left_out))
 
     def _newest_run(self, job: Job) -> Run | None:
         """The newest scheduled run under the job's generation, if there is one."""
