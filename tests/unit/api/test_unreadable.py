@@ -2,9 +2,11 @@
 
 import pytest
 
+from carillon.domain.job import JobState
 from carillon.errors import UnreadableRowError
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
+from tests.unit.api.test_jobs import row
 
 
 @pytest.fixture
@@ -95,6 +97,22 @@ def test_only_a_row_that_cannot_be_read_is_removed_so(
     assert not world.jobs.remove_unreadable(OWNER, jobs[0])
     assert not world.jobs.remove_unreadable("somebody-else", jobs[1])
     assert not world.jobs.remove_unreadable(OWNER, "0" * 26)
+
+
+def test_a_segment_that_cannot_be_read_holds_up_no_other_job_of_a_resume(
+    client: Client, world: World
+) -> None:
+    made = [client.post("/jobs", BODY | {"name": f"job {n}"}).json for n in range(16)]
+    assert client.send("POST", "/jobs/pause", query={"all": "true"}).json["changed"] == 16
+    bad = row(world, made[0]["job_id"]).segment
+    world.wheel.spoil_control(bad, ["token"])
+
+    answer = client.send("POST", "/jobs/resume", query={"all": "true"})
+    assert answer.status == 503
+    assert f"the control item of segment {bad}" in answer.json["detail"]
+    rows = [row(world, job["job_id"]) for job in made]
+    assert {job.segment for job in rows if job.state is JobState.PAUSED} == {bad}
+    assert {job.state for job in rows if job.segment != bad} == {JobState.ACTIVE}
 
 
 def test_a_job_of_a_segment_that_cannot_be_read_is_not_created(

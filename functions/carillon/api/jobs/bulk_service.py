@@ -31,7 +31,7 @@ from carillon.domain.spec.fields import Document, Flag
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.owners import Author
 from carillon.domain.spec.teams import Role
-from carillon.errors import CarillonError, InvalidFieldError
+from carillon.errors import CarillonError, InvalidFieldError, UnreadableRowError
 from carillon.stores.ports import JobFilter
 
 TIME_BUDGET = timedelta(seconds=20)
@@ -190,12 +190,12 @@ class BulkService:
         change: Callable[[str, str, Author], Changed],
         tell: Tell,
     ) -> ChangedPage:
-        def change_one(job: Job) -> Changed | ManagedError | None:
+        def change_one(job: Job) -> Changed | ManagedError | UnreadableRowError | None:
             try:
                 changed = change(caller.owner, job.job_id, caller.author)
             except MissingError:
                 return None  # deleted since it was listed
-            except ManagedError as error:
+            except (ManagedError, UnreadableRowError) as error:
                 return error
             if changed.before is None:
                 return None
@@ -208,6 +208,7 @@ class BulkService:
 
         until = self._clock.now() + TIME_BUDGET
         count, managed, untidy = 0, 0, list[Changed]()
+        unreadable: UnreadableRowError | None = None
         with ThreadPoolExecutor(PARALLEL_JOBS) as pool:
             while True:
                 page = self._jobs.select(caller.owner, PAGE_SIZE, cursor, only)
@@ -215,12 +216,16 @@ class BulkService:
                 changed = [each for each in results if isinstance(each, Changed)]
                 count += len(changed)
                 managed += sum(isinstance(each, ManagedError) for each in results)
+                bad = (each for each in results if isinstance(each, UnreadableRowError))
+                unreadable = next(bad, unreadable)
                 untidy += changed[: max(0, MOST_TIDIED - len(untidy))]
                 cursor = page.next_cursor
                 if cursor is None or self._clock.now() >= until:
                     break
             # The changes come first: up to sixty entries of each job are left to the time left.
             list(pool.map(tidy_up, untidy))
+        if unreadable is not None:
+            raise unreadable  # time does not mend it: it is to hold up no other job
         return ChangedPage(count, managed, cursor)
 
 
