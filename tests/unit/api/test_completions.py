@@ -105,6 +105,16 @@ def test_a_reported_result_is_kept_whole_where_the_job_wants_it(
     assert (len(listed["result"]), listed["result_bytes"]) == (512, len(whole))
 
 
+@pytest.mark.parametrize("result", ["x" * 40_000, "line\\n" * 200, "  " + "x" * 600])
+def test_a_repetition_is_known_by_what_the_history_keeps(
+    client: Client, world: World, run: Run, result: str
+) -> None:
+    """Whatever the whole result has lost at its ends, or beyond its limit."""
+    assert client.patch(f"/jobs/{run.key.job_id}", {"result": "full"}, 1).status == 200
+    for _ in range(2):
+        assert report(world, run, "complete", f'{{"result": "{result}"}}').status == 200
+
+
 def test_a_run_is_reported_failed(world: World, run: Run) -> None:
     body = '{"message": "no such account", "kind": "account_gone", "permanent": true}'
     answer = report(world, run, "fail", body)

@@ -22,7 +22,6 @@ from carillon.domain.run import (
     RunError,
     RunKind,
     RunStatus,
-    kept_text,
     one_line,
 )
 from carillon.domain.spec.completion_spec import CompletionSpec
@@ -183,8 +182,7 @@ def has_ended_so(run: Run, result: str | None, error: RunError | None) -> bool:
     """True if the attempt has ended as a report says (`error` None: complete, with `result`), so
     that this is the report's repetition."""
     if error is None:
-        is_whole = run.result_bytes is not None
-        kept = None if result is None else one_line(kept_text(result, whole=is_whole))
+        kept = None if result is None else one_line(result)
         return run.status is RunStatus.SUCCEEDED and run.result == kept
     return run.status in (RunStatus.RETRYING, RunStatus.DEAD) and run.error == error
 
