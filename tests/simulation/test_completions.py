@@ -1,6 +1,7 @@
 """Runs that end later than their call, by a report: what becomes of them, told by hand."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -199,6 +200,18 @@ class TestRepetitions:
         assert story.service.fail(*story.address(), FAILED) == first
         with pytest.raises(ReportRefusedError):
             story.service.complete(*story.address(), "done")
+
+    def test_a_failure_that_is_repeated_after_the_next_attempt_has_begun_is_no_conflict(
+        self,
+    ) -> None:
+        story = Story()
+        story.until(DUE)
+        story.service.fail(*story.address(), FAILED)
+        story.until(DUE + 10 * SECOND)
+        assert story.service.fail(*story.address(0), FAILED) == story.run
+        assert (story.run.attempt, story.run.is_open) == (2, True)
+        with pytest.raises(ReportRefusedError):
+            story.service.fail(*story.address(0), replace(FAILED, message="another"))
 
 
 class TestFailures:

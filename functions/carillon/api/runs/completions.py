@@ -74,7 +74,8 @@ class CompletionService:
         return self._report(run_id, token, result, None)
 
     def fail(self, run_id: str, token: str, error: RunError) -> Run:
-        """The run after the failed attempt: dead, or retrying; a repetition answers the same."""
+        """The run after the failed attempt: dead, or retrying; a repetition answers the same, or
+        the run at a later attempt."""
         return self._report(run_id, token, None, error)
 
     def heartbeat(self, run_id: str, token: str) -> Run:
@@ -102,6 +103,8 @@ class CompletionService:
         for _ in range(_ROUNDS):
             run, standing = self._find(run_id, token)
             if standing is Standing.ENDED and completing.has_ended_so(run, result, error):
+                return run
+            if standing is Standing.TAKEN_OVER and completing.has_failed_so(run, token, error):
                 return run
             if standing is not Standing.CURRENT:
                 raise ReportRefusedError(run_id, _why(run, standing))

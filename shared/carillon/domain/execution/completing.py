@@ -187,6 +187,12 @@ def has_ended_so(run: Run, result: str | None, error: RunError | None) -> bool:
     return run.status in (RunStatus.RETRYING, RunStatus.DEAD) and run.error == error
 
 
+def has_failed_so(run: Run, token: str, error: RunError | None) -> bool:
+    """True if a report with this token has ended an attempt before the last one so."""
+    token_hash = hash_of(token)
+    return any(each.token_hash == token_hash and each.error == error for each in run.attempts)
+
+
 def heartbeat(seen: Run, now: datetime) -> Run | None:
     """The run with a longer lease (if it is open, to be claimed over the row); None if its time is
     over."""
