@@ -9,6 +9,7 @@ import pytest
 
 from carillon.api.http.problems import MissingError
 from carillon.api.runs.completions import CompletionService, ReportRefusedError
+from carillon.domain.events import JOB_EVENTS
 from carillon.domain.job import Job
 from carillon.domain.policies import Backoff, BackoffType, Concurrency, Overlap, RetryPolicy
 from carillon.domain.run import DeadReason, Run, RunError, RunStatus
@@ -224,6 +225,16 @@ class TestFailures:
         assert story.run.attempts[0].error == FAILED
         story.service.fail(*story.address(), FAILED)
         assert (story.run.status, story.run.reason) == (RunStatus.DEAD, DeadReason.EXHAUSTED)
+
+    def test_one_that_is_retried_at_once_is_told_before_the_next_attempt(self) -> None:
+        at_once = RetryPolicy(2, Backoff(base_seconds=1, type=BackoffType.FIXED))
+        story = Story(events=JOB_EVENTS, retry=at_once)
+        story.until(DUE)
+        story.service.fail(*story.address(), FAILED)
+        story.until(DUE + 10 * SECOND)
+        told = [(each.type.value, each.data["attempt"]) for each in story.world.events.emitted]
+        first = [("run.started", 1), ("run.failed", 1), ("run.retrying", 1)]
+        assert told == [*first, ("run.started", 2)]
 
     def test_a_permanent_one_is_not(self) -> None:
         story = Story()

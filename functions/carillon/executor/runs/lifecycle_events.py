@@ -6,6 +6,7 @@ id.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from threading import Lock
 from typing import Protocol
@@ -117,7 +118,12 @@ class BufferedEvents:
 
 
 def started(run: Run, job: Job, at: datetime) -> Iterator[Event]:
-    """The events of an attempt's begin, and of the end of the one before if its executor died."""
+    """The events of an attempt's begin, and of the end of the one before if its executor died, or
+    if it has ended by a report, whose message may come after this attempt's."""
+    last = run.attempts[-1] if run.attempts else None
+    if last is not None and last.token_hash and last.error != EXECUTOR_DIED:
+        before = replace(run, status=RunStatus.RETRYING, attempt=last.attempt, error=last.error)
+        yield from ended(before, job)
     yield from _died_before(run, job)
     yield _of_run(EventType.RUN_STARTED, run, job, at)
 
