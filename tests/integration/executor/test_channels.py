@@ -91,7 +91,7 @@ def mail(sender: str, client: FakeSes) -> Outcome:
 
     assert isinstance(caller._aws, AwsCaller)
     caller._aws._clients = Clients()  # type: ignore[assignment]
-    payload = json.dumps({"subject": "Carillon: import failed", "text": "import failed\n"})
+    payload = json.dumps({"subject": "Carillon: ?bung failed", "text": "Übung failed\n"})
     return caller.deliver(EmailChannel(address="on-call@example.com"), call(payload))
 
 
@@ -102,8 +102,8 @@ def test_an_e_mail_comes_from_the_deployment_s_sender() -> None:
     assert sent["FromEmailAddress"] == "carillon@example.com"
     assert sent["Destination"] == {"ToAddresses": ["on-call@example.com"]}
     simple = sent["Content"]["Simple"]
-    assert simple["Subject"] == {"Data": "Carillon: import failed"}
-    assert simple["Body"] == {"Text": {"Data": "import failed\n"}}
+    assert simple["Subject"] == {"Data": "Carillon: ?bung failed"}
+    assert simple["Body"] == {"Text": {"Data": "Übung failed\n", "Charset": "UTF-8"}}
 
 
 def test_without_a_sender_there_is_no_e_mail() -> None:

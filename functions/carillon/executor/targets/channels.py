@@ -77,7 +77,7 @@ class EmailCaller(Caller):
         headers = [{"Name": f"X-{name}", "Value": value} for name, value in facts(call).items()]
         simple = {
             "Subject": {"Data": body["subject"]},
-            "Body": {"Text": {"Data": body["text"]}},
+            "Body": {"Text": {"Data": body["text"], "Charset": "UTF-8"}},  # or it is taken as ASCII
             "Headers": headers,
         }
         answer = client.send_email(
