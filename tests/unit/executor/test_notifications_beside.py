@@ -78,6 +78,19 @@ def test_two_processes_note_pauses_in_one_window(world: World) -> None:
     assert said(world)[1]["counts"] == {"job.paused": 6}
 
 
+@pytest.mark.parametrize("pauses", [20, 30])
+def test_a_digest_says_that_more_were_paused_than_it_tells(world: World, pauses: int) -> None:
+    notify(world, on=(Told.JOB_PAUSED,))
+    for number in range(pauses):
+        job = world.create(f"job {number}", "every 1d")
+        event = job_event(EventType.JOB_PAUSED, job, world.clock.now())
+        world.executor_ports.notifier.heard(job, event)
+    world.run_until(NOON + 30 * MINUTE)
+    digest = said(world)[1]
+    told, is_complete = digest["counts"]["job.paused"], digest["complete"]
+    assert (told, is_complete) == ((19, True) if pauses == 20 else (20, False))
+
+
 @pytest.mark.parametrize("kind", [RunKind.NOTICE, RunKind.WINDOW])
 def test_after_a_send_that_failed_the_next_failure_is_told_at_once(
     world: World, monkeypatch: pytest.MonkeyPatch, kind: RunKind

@@ -92,7 +92,8 @@ class WindowEnd:
         wanted = Told.RUN_RECOVERED in notification.on
         told = [each for each in failing if wanted and each.job_id in recovered]
         link = self._ports.console_url
-        notice = digest_notice(window.name, events, told, span, link, is_complete=gone.is_complete)
+        is_complete = gone.is_complete and window.has_all_noted
+        notice = digest_notice(window.name, events, told, span, link, is_complete=is_complete)
         if notice is not None and not self._notices.record(window.delivery_at(now), notice):
             return False  # another executor is at the step
         delivery = None if notice is None else window.delivery_at(now)

@@ -111,6 +111,11 @@ class Window:
         is_first_told = not self.is_first or self.is_ordered or self.first.run_id
         return self.noted if is_first_told else (self.first, *self.noted)[:MOST_NOTED]
 
+    @property
+    def has_all_noted(self) -> bool:
+        """False once it keeps no more events that no run tells of: there may have been others."""
+        return len(self.noted) < MOST_NOTED
+
     def is_owed(self, now: datetime) -> bool:
         """True if what the window has decided is to be sent for, again perhaps."""
         return not self.is_ordered or now > self.until + OVERDUE
