@@ -1,5 +1,6 @@
 """Notifications over failures and beside others: pauses, processes, a queue that fails once."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ from carillon.domain.execution.callbacks import job_event
 from carillon.domain.job import Job
 from carillon.domain.notifying.notification import Told
 from carillon.domain.policies import RetryPolicy
-from carillon.domain.run import RunError, RunKind
+from carillon.domain.run import RunError, RunKind, RunStatus
 from carillon.errors import QueueUnavailableError
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
@@ -221,3 +222,19 @@ def test_a_job_that_cannot_be_read_holds_up_no_digest_of_others(world: World) ->
     world.jobs.spoil(bad.job_id)
     world.run_until(NOON + 60 * MINUTE)
     assert [body["kind"] for body in said(world)] == ["first", "digest", "digest"]
+
+
+def test_a_job_whose_runs_are_mostly_skipped_works_again(world: World) -> None:
+    """Or its next failure would be no news, and wait for a digest that comes every six hours."""
+    notify(world)
+    job = world.create("import", "5 12 * * *", retry=ONCE)
+    fail(world)
+    world.run_until(NOON + 6 * MINUTE)
+    (dead,) = world.history(job)
+    for number in range(7, 16):
+        at = NOON + number * MINUTE
+        status = RunStatus.SUCCEEDED if number == 7 else RunStatus.SKIPPED
+        ended = replace(dead, status=status, updated_at=at, finished_at=at, error=None)
+        world.runs.claim(replace(ended, key=replace(dead.key, fire_at=at)), None)
+    world.run_until(NOON + 30 * MINUTE)
+    assert [body["kind"] for body in said(world)] == ["first", "recovered"]

@@ -13,15 +13,16 @@ from carillon.domain.notifying.window import (
     events_to_tell,
     watched,
 )
-from carillon.domain.run import DEAD_LETTER, Run, RunKey, RunKind, RunStatus
+from carillon.domain.run import DEAD_LETTER, RunKey, RunKind, RunStatus
 from carillon.executor.batch import Handled, Report, defer, defer_early
 from carillon.executor.notifying.notifier import send_end
 from carillon.executor.ports import ExecutorPorts
 from carillon.services.deviations import Deviations
 
 _ROUNDS = 8
-_RUNS_READ = 5
-"""Of a job that fails: the newest of them decides whether it works again."""
+_RUNS_READ = (5, 200)
+"""Of a job that fails: the newest that counts decides whether it works again. More are read where
+none of the first does: while a run lasts, others are skipped."""
 _CHECK_AGAIN = timedelta(minutes=1)
 """After the time of a step its message has come, unless nobody has sent it."""
 _DECISIVE = frozenset({RunStatus.SUCCEEDED, RunStatus.MISSED, *DEAD_LETTER})
@@ -108,20 +109,18 @@ class WindowEnd:
 
     def _recovered(self, owner: str, failing: Sequence[Failing]) -> frozenset[str]:
         """The ids of the jobs whose last run that counts has succeeded since they failed."""
-        history = self._ports.history
-        return frozenset(
-            each.job_id
-            for each in failing
-            if _works(each, history.latest(owner, each.job_id, _RUNS_READ))
-        )
+        return frozenset(each.job_id for each in failing if self._works(owner, each))
 
-
-def _works(failing: Failing, runs: Sequence[Run]) -> bool:
-    """True if the job's last run that has ended is a success."""
-    ended = [
-        (run.finished_at or run.updated_at, run.status)
-        for run in runs
-        if run.status in _DECISIVE and run.key.kind is not RunKind.CALLBACK
-    ]
-    at, status = max(ended, default=(failing.since, RunStatus.MISSED))
-    return status is RunStatus.SUCCEEDED and at > failing.since
+    def _works(self, owner: str, failing: Failing) -> bool:
+        """True if the job's last run that has ended is a success."""
+        for count in _RUNS_READ:
+            runs = self._ports.history.latest(owner, failing.job_id, count)
+            ended = [
+                (run.finished_at or run.updated_at, run.status)
+                for run in runs
+                if run.status in _DECISIVE and run.key.kind is not RunKind.CALLBACK
+            ]
+            if ended:
+                break
+        at, status = max(ended, default=(failing.since, RunStatus.MISSED))
+        return status is RunStatus.SUCCEEDED and at > failing.since
