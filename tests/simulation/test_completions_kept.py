@@ -8,11 +8,14 @@ import pytest
 
 from carillon.domain.execution.next_run import completed_until
 from carillon.domain.job import Job
-from carillon.domain.message import encode
-from carillon.domain.policies import Concurrency
-from carillon.domain.run import DeadReason
+from carillon.domain.message import Message, encode
+from carillon.domain.policies import Concurrency, RetryPolicy
+from carillon.domain.run import DeadReason, RunStatus
+from carillon.domain.targets import TaskTarget
 from carillon.errors import StoreUnavailableError, UnreadableRowError
+from carillon.executor.batch import Handled
 from carillon.executor.runs.completions import Completions
+from carillon.services.indexer import Indexer
 from carillon.stores.memory import MemoryJobStore
 from tests.simulation.story import MINUTE, NOON, SECOND
 from tests.simulation.test_completions import DUE, RETRY, Story, target
@@ -62,3 +65,23 @@ def test_a_completed_job_is_there_for_as_long_as_its_runs_may_be_open() -> None:
     story = Story(target=target(within=14 * 86_400))
     kept = completed_until(story.job, NOON, timedelta(days=30)) - NOON
     assert kept >= timedelta(days=30) + RETRY.max_attempts * fortnight
+
+
+def test_one_that_has_timed_out_is_told_though_what_follows_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever repeats what follows tells nobody of the end."""
+    story = Story(retry=RetryPolicy(max_attempts=1), on_failure=TaskTarget(name="tell"))
+    story.until(DUE + SECOND)
+    (check,) = story.world.queue.kept()
+    story.world.clock.set(check.message.starts_at)
+
+    def down(self: Indexer, message: Message) -> None:
+        raise StoreUnavailableError("down")
+
+    monkeypatch.setattr(Indexer, "schedule_message", down)
+    report = story.world.executor.lane(encode(check.message), check.message.starts_at + MINUTE)
+    died, waits = report.whole
+    assert (died.handled, waits.handled) == (Handled.RAN, Handled.DEFERRED)
+    assert died.run == story.run
+    assert story.run.status is RunStatus.TIMED_OUT

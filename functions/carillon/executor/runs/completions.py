@@ -95,8 +95,7 @@ class Completions:
             return None
         self.release(ended)
         context = RunContext(message, job, CalendarReader(self._ports.calendars), None)
-        completes = self._follow_up.after(ended, context)
-        return Report(Handled.RAN, message, ended, completes=completes, job=job)
+        return self._follow_up.told(ended, context)
 
     def _change(self, run: Run, name: str, change: limits.Change) -> None:
         if not change_admission(self._ports.admission_rows, run.key.owner, name, change):
