@@ -97,6 +97,20 @@ def test_names_fit_into_run_ids(client: Client, name: str) -> None:
     assert client.put(f"/notifications/{name}", BODY).fields == ["name"]
 
 
+def test_a_dead_delivery_that_was_redriven_shows_what_became_of_it(
+    client: Client, world: World
+) -> None:
+    put(client)
+    key = delivery_key(OWNER, "ops", FIRED, 1)
+    dead = make_run(key.job_id, FIRED, key=key, status=RunStatus.DEAD)
+    again = replace(dead, key=key.redriven, status=RunStatus.SUCCEEDED)
+    for run in (dead, again):
+        assert world.runs.claim(run, None)
+    read = client.get("/notifications/ops").json
+    assert (read["is_dead"], read["last_delivery"]["run_id"]) == (False, again.key.run_id)
+    assert client.get("/notifications").json["items"] == [read]
+
+
 def test_a_dead_channel_shows_its_error(client: Client, world: World) -> None:
     put(client)
     now = world.clock.now()

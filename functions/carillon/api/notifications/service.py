@@ -1,5 +1,6 @@
 """Operations on notifications, apart from HTTP: put, read, list, delete, test."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from carillon.api.http.problems import (
@@ -35,6 +36,8 @@ from carillon.stores.ports import ChangeStore, Page, VersionedRows
 from carillon.stores.recording import RecordedRows
 
 KIND = "notification"
+_RUNS_READ = 5
+"""Of one fire time: a delivery, and those that deliver it again."""
 
 
 class NotificationService:
@@ -131,8 +134,7 @@ class NotificationService:
         found = self._notifications.get(owner, name)
         if found is None:
             raise MissingError(KIND, name)
-        last = self._history.latest(owner, notification_id(owner, name))
-        return found, last[0] if last else None
+        return found, _last(self._history.latest(owner, notification_id(owner, name), _RUNS_READ))
 
     def list(
         self, owner: str, limit: int, cursor: str | None
@@ -140,8 +142,8 @@ class NotificationService:
         """One page, by name, and the last deliveries by name."""
         page = self._notifications.list(owner, limit, cursor)
         ids = {notification_id(owner, each.name): each.name for each in page.items}
-        latest = self._history.latest_of(owner, ids)
-        return page, {ids[each]: runs[0] for each, runs in latest.items() if runs}
+        latest = self._history.latest_of(owner, ids, _RUNS_READ)
+        return page, {ids[each]: run for each, runs in latest.items() if (run := _last(runs))}
 
     def delete(self, owner: str, name: str, author: Author = SYSTEM) -> Notification:
         """The notification, gone, and its window; what is on its way is not delivered any more.
@@ -166,3 +168,8 @@ class NotificationService:
         self._notices.record(key, notice_of_test(name))
         self._notices.send(key)
         return key
+
+
+def _last(runs: Sequence[Run]) -> Run | None:
+    """The last delivery: a redrive has the fire time of the dead one before it."""
+    return max(runs, key=lambda run: (run.key.fire_at, run.key.redrive), default=None)
