@@ -316,7 +316,11 @@ class Functions(Construct):
             # Retries and copies are messages to the function's own queue: after 16 of them
             # Lambda would take the chain for a runaway loop and cut it.
             recursive_loop=loop.ALLOW if shape.is_executor else loop.TERMINATE,
-            current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
+            # Kept to go back to; but with one of a deployment that failed, Lambda would publish no
+            # other of the same release, and the deployment could not be repeated.
+            current_version_options=lambda_.VersionOptions(
+                removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+            ),
         )
 
 
