@@ -79,6 +79,15 @@ def test_no_stage_reads_the_secrets_of_another() -> None:
     assert [each.secrets_prefix for each in options] == ["carillon", "carillon-dev", "own"]
 
 
+@pytest.mark.parametrize("name", ["AwsBilling-Scheduler-C16716F1", "ssm"])
+def test_a_name_that_can_be_no_prefix_of_secrets_needs_one(name: str) -> None:
+    """Functions would refuse it when they start, all of them."""
+    with pytest.raises(ConfigurationError) as raised:
+        Options(name=name)
+    assert raised.value.name == "secrets_prefix"
+    assert Options(name=name, secrets_prefix="billing").secrets_prefix == "billing"
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

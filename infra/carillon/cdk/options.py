@@ -298,7 +298,8 @@ class Options(Choices):
             raise ConfigurationError("monthly_budget_dollars", message)
         if not self.secrets_prefix:
             # No stage reads another one's secrets.
-            object.__setattr__(self, "secrets_prefix", (self.name or self.stack_name).lower())
+            own = read_at("secrets_prefix", secrets_prefix, (self.name or self.stack_name).lower())
+            object.__setattr__(self, "secrets_prefix", own)
 
     def _check_identity_provider(self) -> None:
         if self.console and bool(self.issuer) != bool(self.console_client_id):
