@@ -98,6 +98,24 @@ def test_a_decorated_task_is_a_job_of_the_team(stack: cdk.Stack) -> None:
     assert jobs == {"nightly": {**settings, "target": target}}
 
 
+def test_a_key_that_the_app_does_not_make_may_be_used_too(stack: cdk.Stack) -> None:
+    """Nor is a key known by its alias one of the class Key."""
+    shared = kms.Key.from_key_arn(stack, "Shared", f"arn:aws:kms:{REGION}:{ACCOUNT}:key/shared")
+    named = kms.Alias(stack, "Alias", alias_name="alias/news", target_key=kms.Key(stack, "Key"))
+    made = scheduler(stack)
+    queue = sqs.Queue(stack, "Orders", encryption_master_key=shared)
+    topic = sns.Topic(stack, "News", master_key=named)
+    made.add_job("orders", schedule="every 5m", target=queue, on_failure=topic)
+    template = synthesized(stack)
+    used = {
+        deployed(arn)
+        for each in statements_of(template, "executor-normal")
+        if "kms:Decrypt" in listed(each["Action"])
+        for arn in listed(each["Resource"])
+    }
+    assert used == {shared.key_arn, *ids(template, "KMS::Key")}
+
+
 def test_a_job_may_call_exactly_the_resource_that_it_names(stack: cdk.Stack) -> None:
     key = kms.Key(stack, "Key")
     queue = sqs.Queue(stack, "Orders", encryption_master_key=key)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from carillon.cdk.constructs.functions import Functions
@@ -71,7 +70,7 @@ class TargetPermissions(Construct):
         for executor in self._functions.executors.values():
             for name in ("encryption_master_key", "master_key"):
                 key = getattr(resource, name, None)
-                if isinstance(key, kms.Key) and executor.role is not None:
+                if key is not None and executor.role is not None:
                     key.grant_encrypt_decrypt(executor.role)
             roles = _roles_of(resource) if service == "ecs" else []
             if roles:
