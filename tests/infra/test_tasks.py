@@ -86,6 +86,19 @@ def test_the_digest_is_that_of_the_content(shop: Path) -> None:
     assert len({first, second, digest()}) == 3
 
 
+def test_the_digest_is_that_of_requirements_in_other_files_too(shop: Path) -> None:
+    """Else a change there would deploy the layer of before."""
+    digests = set()
+    for version in ("1", "2"):
+        for changed in ("base.in", "pins/exact.txt"):
+            others = {"base.in": f"-r {shop}/requirements.txt", "pins/exact.txt": "money==1"}
+            write(shop, **{"requirements.txt": "-r base.in\n--constraint=pins/exact.txt\n"})
+            write(shop, **{**others, changed: f"money=={version}.1"})
+            tasks = Tasks.from_package("shop.jobs", requirements=shop / "requirements.txt")
+            digests.add(tasks.digest())
+    assert len(digests) == 4
+
+
 @pytest.mark.parametrize(
     ("package", "said"),
     [("shops", "no package shops"), ("shop.job", "no module shop.job"), ("shop.web.x", "module")],

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from carillon.errors import ConfigurationError
 FOLDER = "tasks"
 """Of the layer: beside the folder that is on every process's path, not in it."""
 DEPLOYED_PATH = f"/opt/{FOLDER}"
+_TAKEN_IN = re.compile(r"^\s*(?:-r|-c|--requirements?|--constraints?)[\s=]*(\S+)", re.MULTILINE)
+"""A file in a line of requirements, which is looked for beside theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Tasks:
             [path.as_posix(), hashlib.sha256((self.root / path).read_bytes()).hexdigest()]
             for path in self.files
         ]
-        required = self.requirements.read_text() if self.requirements else ""
+        required = list(_texts(self.requirements, set())) if self.requirements else []
         return packages.digest_of([Path(__file__).read_text(), required, sources], interpreter)
 
     def build(self, directory: Path, interpreter: str = "") -> None:
@@ -127,6 +130,16 @@ def _module_of(path: Path) -> str:
     names = parts[:-1] if parts[-1] == "__init__" else parts
     importable = path.suffix == ".py" and all(name.isidentifier() for name in names)
     return ".".join(names) if importable and names[-1:] != ("__main__",) else ""
+
+
+def _texts(requirements: Path, seen: set[Path]) -> Iterator[str]:
+    """The text of the file, and of those that it takes in."""
+    if requirements.is_file() and requirements not in seen:
+        seen.add(requirements)
+        text = requirements.read_text()
+        yield text
+        for name in _TAKEN_IN.findall(text):
+            yield from _texts((requirements.parent / name).resolve(), seen)
 
 
 def _existing(requirements: str | Path | None) -> Path | None:
