@@ -72,6 +72,14 @@ def test_the_api_knows_their_names_and_where_they_sign_in(stack: SynthesizedStac
     assert deployed(names) == f"{ids['ci']}=ci,{ids['deploy-bot']}=deploy-bot"
 
 
+@pytest.mark.parametrize("name", ["Payments-on-AWS", "c" * 51])
+def test_a_name_that_can_be_no_domain_of_cognito_is_refused(tmp_path: Path, name: str) -> None:
+    """Its deployment would fail, but for one in which nobody signs in at the domain."""
+    with pytest.raises(ConfigurationError) as raised:
+        synthesize(tmp_path, name=name, machine_clients=MACHINES)
+    assert raised.value.name == "name"
+
+
 def test_an_emulator_has_its_own_address(tmp_path: Path) -> None:
     emulation = Emulation(layer_directory="/somewhere")
     stack = synthesize(tmp_path, emulation, stage="local", machine_clients=MACHINES)

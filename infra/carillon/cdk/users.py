@@ -10,7 +10,10 @@ from constructs import Construct
 from carillon.cdk.constructs.helpers import acknowledge
 from carillon.cdk.options import Options
 from carillon.domain.spec.teams import SCOPE_PREFIX
+from carillon.errors import ConfigurationError
 from carillon.settings import OPERATORS_GROUP
+
+_LONGEST_NAME = 63 - len("-123456789012")
 
 
 class Users(Construct):
@@ -91,7 +94,7 @@ class Users(Construct):
     def sign_in_url(self) -> str:
         """The address of the pool's domain, which is made for the first who asks."""
         # Prefixes are unique among all accounts of a region.
-        prefix = f"{self._name.lower()}-{Aws.ACCOUNT_ID}"
+        prefix = f"{_domain_name(self._name)}-{Aws.ACCOUNT_ID}"
         cognito.CfnUserPoolDomain(
             self, "Domain", domain=prefix, user_pool_id=self.pool.user_pool_id
         )
@@ -115,3 +118,17 @@ class Users(Construct):
         # Not the pool's ProviderURL: emulators answer it with an address of their own.
         stack = Stack.of(self)
         return f"https://cognito-idp.{stack.region}.{stack.url_suffix}/{self.pool.user_pool_id}"
+
+
+def _domain_name(name: str) -> str:
+    """The beginning of the pool's domain. Raises ConfigurationError for what Cognito refuses: the
+    words that it keeps to itself, and more than 63 letters with the account's twelve."""
+    lower = name.lower()
+    reserved = [word for word in ("aws", "amazon", "cognito") if word in lower]
+    if reserved or len(lower) > _LONGEST_NAME:
+        fault = f"contains {reserved[0]!r}" if reserved else f"is longer than {_LONGEST_NAME}"
+        message = (
+            f"{name!r} {fault}: Cognito has no such domain, where console and machines sign in"
+        )
+        raise ConfigurationError("name", message)
+    return lower
