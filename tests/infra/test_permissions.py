@@ -28,6 +28,7 @@ BATCH, QUERY = "dynamodb:BatchWriteItem", "dynamodb:Query"
 READ_BATCH = "dynamodb:BatchGetItem"
 SEND_TO_LANES = {lane: {"sqs:SendMessage"} for lane in LANES}
 ATTENTION = "RunsTable/index/attention"
+BY_OWNER = "JobsTable/index/by_owner"
 
 Grants = dict[str, set[str]]
 
@@ -55,7 +56,9 @@ def parameters_of(stack: SynthesizedStack) -> Grants:
 def executor(lane: str) -> Grants:
     own_queue = {f"QueueUrl{lane}": {"sqs:SendMessage"} | CONSUME}
     secret = {"WebhookSecretArn": {"secretsmanager:GetSecretValue"}}
-    return {**RUNNING, **SEND_TO_LANES, **own_queue, ATTENTION: {QUERY}, **secret}
+    # Operations search dead letters; a hand-over chooses and counts jobs of owners.
+    searched = {ATTENTION: {QUERY}, BY_OWNER: {QUERY}}
+    return {**RUNNING, **SEND_TO_LANES, **own_queue, **searched, **secret}
 
 
 EXECUTORS = {
@@ -77,7 +80,7 @@ ALLOWED: dict[str, Grants] = {
     },
     "api": {
         "JobsTable": {GET, PUT, DELETE, QUERY, READ_BATCH},
-        "JobsTable/index/by_owner": {QUERY},
+        BY_OWNER: {QUERY},
         "RunsTable": {GET, PUT, QUERY, READ_BATCH},
         ATTENTION: {QUERY},
         "WheelTable": {GET, PUT, DELETE, BATCH},

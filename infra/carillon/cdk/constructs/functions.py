@@ -190,8 +190,9 @@ class Functions(Construct):
         )
         executor = self._function(f"Executor{lane.capitalize()}", shape)
         self._allow_running(executor)
-        # Operations search dead letters.
-        allow(executor, QUERY, [self._tables.attention_index_arn])
+        # Operations search dead letters, and the jobs of an owner.
+        indexes = [self._tables.attention_index_arn, self._tables.owner_index_arn]
+        allow(executor, QUERY, indexes)
         allow_secrets(executor, self._secret.secret_arn, self._options.secrets_prefix)
         if self._options.email_sender:
             allow_email(executor, self._options.email_sender)
