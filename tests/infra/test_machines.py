@@ -118,6 +118,15 @@ ISSUER = {"issuer": "https://login.example.com/", "audience": "carillon"}
             "machine_clients.ci",
             "at most 50",
         ),
+        (
+            {
+                "machine_clients": {
+                    f"m{n}": [f"t{n}-{m}:viewer" for m in range(MOST_SCOPES)] for n in range(3)
+                }
+            },
+            "machine_clients",
+            "at most 100",
+        ),
         ({"machine_clients": {"ci": ["a:viewer"]}, **ISSUER}, "machine_clients", "make them there"),
     ],
 )

@@ -35,6 +35,8 @@ MOST_MACHINES = 48
 
 MOST_SCOPES = 50
 """The scopes that an app client may have (Amazon Cognito: quotas)."""
+MOST_SCOPES_IN_ALL = 100
+"""Those that a resource server may have."""
 
 LOG_RETENTION = {
     1: logs.RetentionDays.ONE_DAY,
@@ -162,7 +164,11 @@ def _machine_clients(value: object) -> Mapping[str, tuple[str, ...]]:
     for name in found:
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", str(name)):
             raise ValueError(f"{name!r} is no name: letters a-z, digits and dashes, at most 32")
-    return {str(name): read_at(name, _scopes, each) for name, each in found.items()}
+    machines = {str(name): read_at(name, _scopes, each) for name, each in found.items()}
+    in_all = len({scope for scopes in machines.values() for scope in scopes})
+    if in_all > MOST_SCOPES_IN_ALL:
+        raise ValueError(f"{in_all} different roles are too many: at most {MOST_SCOPES_IN_ALL}")
+    return machines
 
 
 def _scopes(value: object) -> tuple[str, ...]:
