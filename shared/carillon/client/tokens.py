@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 from carillon.client import settings
@@ -16,18 +17,18 @@ from carillon.client.sign_in import (
     Refresh,
     checked_token,
     checked_url,
+    load_credentials,
     save_credentials,
 )
 from carillon.client.steps import Answer, Lost, Request, Steps
 from carillon.client.web_tokens import expiry_of
+from carillon.errors import ConfigurationError
 
 Token = str | Callable[[], str] | Credentials | Machine
 """A token; a function that gives one, which is asked again a minute before it ends; a stored
 sign-in, which is renewed then where Cognito gave the means; or a machine, which signs in anew."""
 
 _SERVICE = "AWSCognitoIdentityProviderService"
-
-Save = Callable[[Credentials], None]
 
 
 class Tokens(Protocol):
@@ -69,9 +70,9 @@ class StoredToken:
     """The token of a stored sign-in, which is renewed where Cognito gave the means, and saved: a
     file that cannot be written is done without."""
 
-    def __init__(self, stored: Credentials, save: Save) -> None:
+    def __init__(self, stored: Credentials, path: Path) -> None:
         self._stored = stored
-        self._save = save
+        self._path = path
 
     def current(self, clock: Clock) -> Steps[str]:
         ends_at = expiry_of(self._stored.token)
@@ -82,10 +83,18 @@ class StoredToken:
             # With rotation each renewal gives the means for the next one.
             again = replace(refresh, token=str(result.get("RefreshToken") or refresh.token))
             token = checked_token(str(result.get("AccessToken", "")))
-            self._stored = replace(self._stored, token=token, refresh=again)
-            with suppress(OSError):  # where it cannot be kept, it is good for this process
-                self._save(self._stored)
+            before, self._stored = self._stored, replace(self._stored, token=token, refresh=again)
+            # Where it cannot be kept, it is good for this process.
+            with suppress(OSError, ConfigurationError):
+                self._save_over(before)
         return checked_token(self._stored.token)
+
+    def _save_over(self, before: Credentials) -> None:
+        """Save it where the file still has the same sign-in: a process may outlast a logout, or a
+        login to another deployment, for which the next command was meant."""
+        kept = load_credentials(self._path)
+        if kept is not None and (kept.api_url, kept.refresh) == (before.api_url, before.refresh):
+            save_credentials(self._path, self._stored)
 
 
 def tokens_of(token: Token, api_url: str) -> Tokens:
@@ -94,8 +103,7 @@ def tokens_of(token: Token, api_url: str) -> Tokens:
         case str():
             return GivenToken(token)
         case Credentials():
-            path = settings.credentials_path()
-            return StoredToken(token, lambda renewed: save_credentials(path, renewed))
+            return StoredToken(token, settings.credentials_path())
         case Machine():
             return MachineToken(api_url, token, settings.credentials_path().parent)
     return AskedToken(token)

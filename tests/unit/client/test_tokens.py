@@ -93,6 +93,7 @@ def test_a_stored_token_is_renewed_and_saved(
 ) -> None:
     old, new = jwt(NOON + timedelta(minutes=1)), jwt(NOON + timedelta(hours=1))
     script.then(200, {"AuthenticationResult": {"AccessToken": new}}).then(200, {})
+    save_credentials(path, Credentials(URL, old, REFRESH))
     client = new_client(script, Credentials(URL, old, REFRESH))
 
     client.status()
@@ -114,12 +115,36 @@ def test_a_stored_token_is_renewed_and_saved(
 def test_with_rotation_the_new_means_are_kept(new_client: New, script: Script, path: Path) -> None:
     result = {"AccessToken": jwt(NOON + timedelta(hours=1)), "RefreshToken": "refresh-2"}
     script.then(200, {"AuthenticationResult": result}).then(200, {})
+    save_credentials(path, Credentials(URL, jwt(NOON), REFRESH))
 
     new_client(script, Credentials(URL, jwt(NOON), REFRESH)).status()
 
     stored = load_credentials(path)
     assert stored is not None
     assert stored.refresh == Refresh(COGNITO, "client-1", "refresh-2")
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        None,
+        Credentials("https://staging.example", "t", Refresh(COGNITO, "client-2", "refresh-9")),
+        Credentials(URL, "t", Refresh(COGNITO, "client-1", "refresh-of-somebody-else")),
+    ],
+)
+def test_a_renewal_does_not_undo_a_login_or_logout_of_meanwhile(
+    new_client: New, script: Script, path: Path, meanwhile: Credentials | None
+) -> None:
+    new = jwt(NOON + timedelta(hours=1))
+    script.then(200, {"AuthenticationResult": {"AccessToken": new}}).then(200, {})
+    client = new_client(script, Credentials(URL, jwt(NOON), REFRESH))
+    if meanwhile is not None:
+        save_credentials(path, meanwhile)
+
+    client.status()
+
+    assert bearers(script) == [new]
+    assert load_credentials(path) == meanwhile
 
 
 def test_a_renewed_token_is_used_where_it_cannot_be_saved(
