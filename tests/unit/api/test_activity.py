@@ -156,6 +156,21 @@ def test_a_job_s_own_history_has_every_success(client: Client, world: World, job
     assert client.get("/runs", job="0" * 26).status == 404
 
 
+def test_after_ends_where_a_job_s_long_history_has_not_changed(
+    client: Client, world: World, job: Json
+) -> None:
+    job_id, before = job["job_id"], FIRED - 60 * MINUTE
+    for minutes in range(600):
+        fire_at = before - minutes * MINUTE
+        put(world, make_run(job_id, fire_at, updated_at=before, finished_at=before))
+    newest = put(world, make_run(job_id, FIRED, updated_at=FIRED, finished_at=FIRED))
+
+    answer = client.get("/runs", job=job_id, after=utc_text(FIRED)).json
+
+    assert [each["run_id"] for each in answer["items"]] == [newest.key.run_id]
+    assert answer["next_cursor"] is None
+
+
 def test_a_run_is_found_by_its_id_alone(client: Client, world: World, job: Json) -> None:
     run = put(world, make_run(job["job_id"], FIRED))
     answer = client.get(f"/runs/{run.key.run_id}")

@@ -111,7 +111,11 @@ class ActivityService:
                     )
             cursor = page.next_cursor
             if cursor is None:
-                break
+                return ActivityPage(tuple(found), None)
+        # Runs change soon after they fire. Whoever asks again and again for what came since would
+        # otherwise be told each time that there is more.
+        if since and page.items and all(run.updated_at < since for run in page.items):
+            cursor = None
         return ActivityPage(tuple(found), cursor)
 
     def summary(
