@@ -21,7 +21,7 @@ from carillon.client.steps import Answer as ApiAnswer
 from carillon.client.steps import Lost, Request, Steps
 from carillon.client.tokens import Token
 from carillon.console import Answer, Site
-from carillon.errors import InvalidFieldError
+from carillon.errors import ConfigurationError, InvalidFieldError
 
 ADDRESS = "127.0.0.1"
 KEY_HEADER = "Carillon-Console"
@@ -62,7 +62,8 @@ class Forwarder:
             got = self._driver.run(_answered(request, (method, path) in READING))
         except ApiError as error:
             return problem(error.status or 502, str(error))
-        except InvalidFieldError as error:  # What no request can carry: NaN, half a character.
+        # What no request can carry: NaN, half a character; or a file of tokens that is gone.
+        except (InvalidFieldError, ConfigurationError) as error:
             return problem(400, str(error))
         if isinstance(got, Lost):
             return problem(502, f"{self._session.api_url} does not answer: {got.reason}")

@@ -15,6 +15,7 @@ import carillon.console
 from carillon.console import Site
 from carillon.console.bundle import bundled
 from carillon.console.loopback import ADDRESS, LONGEST_BODY, Loopback
+from carillon.errors import ConfigurationError
 
 KEY = "the-key"
 TOKEN = "the-token"
@@ -151,6 +152,19 @@ def test_bodies_are_bounded_and_json(loopback: Loopback) -> None:
 def test_no_path_leads_out_of_the_api(loopback: Loopback, path: str) -> None:
     assert ask(loopback, path=path)[0] == 400
     assert Api.seen == []
+
+
+def test_a_file_of_tokens_that_is_gone_is_told_in_words(
+    api: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def token() -> str:
+        raise ConfigurationError("CARILLON_TOKEN_FILE", "/token cannot be read")
+
+    Api.seen.clear()
+    with Loopback(api, token, KEY) as loopback:
+        status, _, content = ask(loopback)
+    assert (status, Api.seen, capfd.readouterr().err) == (400, [], "")
+    assert json.loads(content)["detail"] == "CARILLON_TOKEN_FILE: /token cannot be read"
 
 
 @pytest.mark.parametrize(
