@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from carillon.console.loopback import Loopback
+from carillon.manifest.yaml_text import document_of
 from tests.browser.conftest import Visit
 from tests.browser.rehearsed import jobs, served
 from tests.browser.test_pages import LOOKS
@@ -223,3 +224,23 @@ def test_an_operator_sets_what_a_team_may_have(visit: Visit, console: Loopback, 
     page.get_by_role("spinbutton", name="Jobs").fill("")
     page.get_by_role("button", name="Save").click()
     expect(theirs).to_contain_text("all owners")
+
+
+def test_a_payload_is_kept_to_its_last_digit_and_letter(
+    visit: Visit, console: Loopback, busy: str
+) -> None:
+    payload = {"account": 12345678901234567891, "words": "a\x7fb\x85c\u2028d"}
+    page = visit.page
+    visit.open(console, "/new")
+    page.get_by_label("Name").fill("exact")
+    page.get_by_label("URL").fill("https://billing.example.com/hooks/exact")
+    page.get_by_label("Schedule").fill("0 0 1 1 *")
+    page.get_by_label("Payload").fill(json.dumps(payload))
+    page.get_by_role("button", name="Create").click()
+    page.get_by_text("Created exact").wait_for()
+    (job,) = ask(busy, "GET", "/jobs?q=exact")["items"]
+    assert job["payload"] == payload
+    page.get_by_role("button", name="Definition").click()
+    text = page.locator("pre").text_content()
+    assert text is not None
+    assert document_of(text)["jobs"]["exact"]["payload"] == payload

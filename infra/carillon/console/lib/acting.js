@@ -3,6 +3,7 @@
 import { api, onceKey } from "./api.js";
 import { ask, attempt, confirm, tell } from "./feedback.js";
 import { html } from "./html.js";
+import { parsed } from "./json.js";
 
 /** @typedef {{ job_id: string, name: string, state?: string, managed_by?: string | null }} Named */
 
@@ -107,7 +108,7 @@ export async function runNow(job) {
   return attempt("Sent: it starts in a moment", async () => {
     /** @type {Record<string, unknown>} */
     const wanted = {};
-    if (given.payload?.trim()) wanted.payload = JSON.parse(given.payload);
+    if (given.payload?.trim()) wanted.payload = parsed(given.payload);
     if (given.note) wanted.note = given.note;
     return api.post("/jobs/{job_id}/run", { job_id: job.job_id }, Object.keys(wanted).length ? wanted : undefined, onceKey());
   });

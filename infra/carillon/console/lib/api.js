@@ -1,5 +1,6 @@
 // @ts-check
 // Requests to the API, typed by its OpenAPI description. Every failure is a Problem.
+import { parsed } from "./json.js";
 import { BASE, authorize, renew } from "./session.js";
 
 /** @typedef {import("../types.d.ts").paths} paths */
@@ -79,7 +80,7 @@ async function problem(response) {
 }
 
 /** @param {Response} response */
-const bodyOf = async (response) => (response.status === 204 || response.status === 304 ? null : response.json());
+const bodyOf = async (response) => (response.status === 204 || response.status === 304 ? null : parsed(await response.text()));
 
 export const api = {
   /**

@@ -1,6 +1,7 @@
 // @ts-check
 // A job's settings, and how they are written: YAML for a manifest, JSON, curl, the command line.
 import { DEFAULTS } from "../vendor/defaults.js";
+import { isDigits } from "./json.js";
 
 /** @typedef {import("../types.d.ts").Job} Job */
 
@@ -25,9 +26,16 @@ export function settingsOf(job) {
 const PLAIN = /^[A-Za-z_][\w ./()@+-]*$/;
 const RESERVED = /^(true|false|null|yes|no|on|off|y|n|~)$/i;
 
+/** What YAML does not take as it is, or reads as the end of a line. */
+const UNPRINTED = /[\x7f-\x9f\u2028\u2029\ufeff]/g;
+/** @param {string} one */
+const escaped = (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
 /** @param {unknown} value */
 const scalar = (value) =>
-  typeof value === "string" && PLAIN.test(value) && !RESERVED.test(value) && value === value.trim() ? value : JSON.stringify(value);
+  typeof value === "string" && PLAIN.test(value) && !RESERVED.test(value) && value === value.trim()
+    ? value
+    : JSON.stringify(value).replace(UNPRINTED, escaped);
 
 /** @param {any} value @param {string} [indent] @returns {string} */
 export function yaml(value, indent = "") {
@@ -36,7 +44,7 @@ export function yaml(value, indent = "") {
   return entries
     .map(([name, own]) => {
       const head = indent + (isList ? "-" : `${scalar(name)}:`);
-      if (own === null || typeof own !== "object") return `${head} ${scalar(own)}\n`;
+      if (own === null || typeof own !== "object" || isDigits(own)) return `${head} ${scalar(own)}\n`;
       if (!Object.keys(own).length) return `${head} ${Array.isArray(own) ? "[]" : "{}"}\n`;
       const inner = yaml(own, `${indent}  `);
       return isList ? `${head} ${inner.trimStart()}` : `${head}\n${inner}`;

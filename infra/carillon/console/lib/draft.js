@@ -2,6 +2,7 @@
 // A job while it is written: its settings as an object, edited by paths such as "retry.max_attempts".
 import { DEFAULTS } from "../vendor/defaults.js";
 import { settingsOf } from "./definition.js";
+import { parsed } from "./json.js";
 
 /** @typedef {Record<string, any>} Draft */
 
@@ -59,7 +60,7 @@ export const jsonText = {
     if (!trimmed) return undefined;
     if (!/^[[{]/.test(trimmed)) return text;
     try {
-      return JSON.parse(trimmed);
+      return parsed(trimmed);
     } catch {
       return text;
     }

@@ -3,6 +3,7 @@
 import { api } from "../lib/api.js";
 import { attempt, confirm } from "../lib/feedback.js";
 import { html, useEffect, useState } from "../lib/html.js";
+import { parsed } from "../lib/json.js";
 import { useKeys } from "../lib/keys.js";
 import { Callout, Code, Figures, Head, Loaded, Writing } from "../lib/parts.js";
 import { go, jobHref } from "../lib/router.js";
@@ -75,7 +76,7 @@ export default function RunPage({ params: { job_id, run_id } }) {
 /** @param {string} text */
 function pretty(text) {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    return JSON.stringify(parsed(text), null, 2);
   } catch {
     return text;
   }
