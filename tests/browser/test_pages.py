@@ -318,3 +318,13 @@ def test_questions_can_be_answered_by_everybody(
     visit.page.get_by_role("button", name=button).click()
     visit.page.get_by_role("dialog").wait_for()
     assert visit.findings() == []
+
+
+def test_a_backfill_of_more_than_the_page_has_read_says_so(visit: Visit, console: Loopback) -> None:
+    missed = {"fire_at": "2026-11-27T00:00:00Z", "status": None, "reason": None, "run_id": None}
+    answer = {"items": [missed] * 100, "complete": False}
+    visit.page.route("**/missed?*", lambda route: route.fulfill(json=answer))
+    visit.open(console)
+    visit.page.locator("table a", has_text="heartbeat").click()
+    visit.page.get_by_role("button", name="Run them…").click()
+    expect(visit.page.get_by_text("Run at least 100 missed occurrences?")).to_be_visible()

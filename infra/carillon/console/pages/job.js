@@ -176,7 +176,7 @@ function Missed({ job, then }) {
   const runThem = async () => {
     const body = { from, to, only: "missed" };
     const isSure = await confirm({
-      title: `Run ${items.length} missed occurrences?`, yes: "Run them",
+      title: `Run ${load.data?.complete ? "" : "at least "}${items.length} missed occurrences?`, yes: "Run them",
       body: html`<p>A backfill runs each with its own fire time, 60 a minute.</p>`,
     });
     return isSure && attempt("The backfill has begun", () => api.post("/jobs/{job_id}/backfill", { job_id: job.job_id }, body, onceKey()));
