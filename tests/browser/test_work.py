@@ -8,7 +8,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from carillon.console.loopback import Loopback
 from carillon.manifest.yaml_text import document_of
@@ -244,3 +244,23 @@ def test_a_payload_is_kept_to_its_last_digit_and_letter(
     text = page.locator("pre").text_content()
     assert text is not None
     assert document_of(text)["jobs"]["exact"]["payload"] == payload
+
+
+def test_lines_of_a_log_are_shown_though_they_come_late_behind_an_empty_page(
+    visit: Visit, console: Loopback, busy: str
+) -> None:
+    line = {"at": "2026-11-28T00:00:00Z", "level": "INFO", "message": "at last", "attempt": 1}
+    answers = iter([([], None), ([], "more"), ([line], None)])
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        items, cursor = next(answers, ([line], None))
+        asked.append(route.request.url.partition("?")[2])
+        route.fulfill(json={"items": items, "next_cursor": cursor})
+
+    (job,) = ask(busy, "GET", "/jobs?view=summary&q=reindex")["items"]
+    run = ask(busy, "POST", f"/jobs/{job['job_id']}/run")
+    visit.page.route("**/logs*", answer)
+    visit.open(console, f"/jobs/{job['job_id']}/runs/{run['run_id']}")
+    expect(visit.page.get_by_text("at last")).to_be_visible(timeout=20_000)
+    assert asked[:3] == ["", "", "cursor=more"]

@@ -69,7 +69,7 @@ export default function RunPage({ params: { job_id, run_id } }) {
       ${job.data?.payload !== null && job.data?.payload !== undefined &&
       html`<${Code} label=${found.payload_overridden ? "The job's payload; this run had one of its own" : "Payload"} text=${JSON.stringify(job.data.payload, null, 2)} />`}
       ${found.result !== null && html`<${Code} label="Result" text=${pretty(found.result)} />`}
-      <${Logs} runId=${run_id} isOver=${isOver} target=${job.data?.target} />
+      <${Logs} run=${found} isOver=${isOver} target=${job.data?.target} />
     </div>`}<//>`;
 }
 
@@ -96,16 +96,36 @@ const Attempts = ({ run }) =>
         })}</ol></section>`
     : null;
 
-/** Only tasks run where we can read what they write. @param {{ runId: string, isOver: boolean, target: any }} props */
-function Logs({ runId, isOver, target }) {
+const MOST_PAGES = 10;
+/** Lines come some seconds after they were written, also the last ones of a run. */
+const LATE_MS = 60_000;
+
+/** All lines that there are by now: a page may be empty, and have more behind it. @param {string} run_id @param {AbortSignal} signal */
+async function linesOf(run_id, signal) {
+  const found = [];
+  /** @type {string | null} */
+  let cursor = null;
+  for (let at = 0; at < MOST_PAGES; at += 1) {
+    /** @type {any} */
+    const page = await api.get(/** @type {any} */ ("/runs/{run_id}/logs"), { run_id, cursor }, { signal });
+    found.push(...page.items);
+    cursor = page.next_cursor;
+    if (!cursor) break;
+  }
+  return { items: found, isWhole: !cursor };
+}
+
+/** Only tasks run where we can read what they write. @param {{ run: Run, isOver: boolean, target: any }} props */
+function Logs({ run: { run_id, finished_at: endedAt }, isOver, target }) {
   const isTask = target?.type === "task";
-  const load = useLoad(async () => (isTask ? /** @type {any} */ (await api.get(/** @type {any} */ ("/runs/{run_id}/logs"), { run_id: runId })) : null), [runId, isOver, isTask], { every: isOver ? 0 : 5 });
+  const isOld = isOver && endedAt !== null && Date.now() - Date.parse(endedAt) > LATE_MS;
+  const load = useLoad(async (signal) => (isTask ? linesOf(run_id, signal) : null), [run_id, isOver, isTask], { every: isOld ? 0 : 5 });
   /** @type {{ at: string, level: string, message: string }[]} */
   const items = load.data?.items ?? [];
   return html`<section class="card" aria-label="Log"><h2>Log ${!isOver && isTask && html`<span class="chip">live</span>`}</h2>
     <div class="body">${
       items.length
-        ? html`<ol class="log">${items.map(({ at, level, message }, index) => html`<li key=${index} class=${level.toLowerCase()}><time datetime=${at}>${clock(at)}</time><span>${level}</span><code>${message}</code></li>`)}</ol>`
-        : html`<p class="quiet">${target && !isTask ? `No log is kept of a run whose target is ${target.type}: it has its own.` : load.problem ? load.problem.detail || load.problem.title : !target || load.waiting ? "Loading …" : "Its target has written nothing."}</p>`
+        ? html`<ol class="log">${items.map(({ at, level, message }, index) => html`<li key=${index} class=${level.toLowerCase()}><time datetime=${at}>${clock(at)}</time><span>${level}</span><code>${message}</code></li>`)}</ol>${load.data?.isWhole ? null : html`<p class="quiet">The first lines: <code>carillon logs ${run_id}</code> has all.</p>`}`
+        : html`<p class="quiet">${target && !isTask ? `No log is kept of a run whose target is ${target.type}: it has its own.` : load.problem ? load.problem.detail || load.problem.title : !target || load.waiting ? "Loading …" : load.data?.isWhole ? "Its target has written nothing." : "None yet: so much is logged besides that not all of it was searched."}</p>`
     }</div></section>`;
 }
