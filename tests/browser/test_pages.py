@@ -328,3 +328,17 @@ def test_a_backfill_of_more_than_the_page_has_read_says_so(visit: Visit, console
     visit.page.locator("table a", has_text="heartbeat").click()
     visit.page.get_by_role("button", name="Run them…").click()
     expect(visit.page.get_by_text("Run at least 100 missed occurrences?")).to_be_visible()
+
+
+def test_the_link_says_for_which_team_the_page_acts(visit: Visit, console: Loopback) -> None:
+    teams: set[str | None] = set()
+
+    def pass_on(route: Route) -> None:
+        headers = dict(route.request.headers)
+        teams.add(headers.pop("carillon-team", None))
+        route.continue_(headers=headers)
+
+    visit.page.route("**/api/**", pass_on)
+    visit.page.goto(f"{console.link}&team=billing&to=/jobs")
+    visit.page.locator("table tbody tr").first.wait_for()
+    assert teams == {"billing"}

@@ -110,10 +110,14 @@ class SessionOptions(OutputOptions):
     token: TokenOption = None
     team: TeamOption = None
 
+    @property
+    def acts_for(self) -> str | None:
+        """The team, with None for oneself."""
+        return invocation_of(self.ctx).team if self.team is None else self.team
+
     def connect(self) -> ApiClient:
         """A client for the API; closed with the context. Raises as `sign_in_of`."""
-        team = invocation_of(self.ctx).team if self.team is None else self.team
-        client = ApiClient(*sign_in_of(self), team=team)
+        client = ApiClient(*sign_in_of(self), team=self.acts_for)
         self.ctx.call_on_close(client.close)
         return client
 

@@ -275,3 +275,13 @@ def test_open_shows_the_page_of_a_job(signed_in: Run, monkeypatch: pytest.Monkey
     assert not Path(urlsplit(address).path).parent.exists()
     assert signed_in("open", JOB_ID, "--no-browser").exit_code == 0
     assert len(shown) == 2
+
+
+def test_the_console_acts_for_the_command_s_team(
+    signed_in: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Loopback, "serve", lambda self: None)
+
+    opened = signed_in("open", JOB_ID, "--no-browser", "--team", "billing")
+    assert opened.stdout.strip().endswith(f"&team=billing&to=/jobs/{JOB_ID}")
+    assert signed_in("--team", "billing", "console").stdout.strip().endswith("&team=billing")

@@ -48,7 +48,8 @@ def serve_console(
     except OSError as error:
         raise CliError.local(ExitCode.USAGE, f"Port {port} cannot be had", str(error)) from error
     with closing(loopback):
-        link = f"{loopback.link}&to={page}" if page else loopback.link
+        told = {"team": session.acts_for, "to": page}
+        link = loopback.link + "".join(f"&{name}={text}" for name, text in told.items() if text)
         write_done(link, {"link": link}, session.is_json)
         sys.stdout.flush()
         if show is not None:

@@ -25,12 +25,13 @@ export const authorize = () => ({ ...headers(), ...(team() && { "Carillon-Team":
 export const renew = () => another();
 export const isReadOnly = root.readOnly === "true";
 
-/** Take the key off the address, before anything else can read it. */
+/** Take the key, and the team that the command acts for, off the address, before anything else can read it. */
 function takeKey() {
   const given = new URLSearchParams(location.hash.slice(1));
   const key = given.get("key");
   if (key) {
     sessionStorage.setItem(KEY, key);
+    sessionStorage.setItem(TEAM, given.get("team") ?? "");
     history.replaceState(null, "", `#${given.get("to") ?? "/jobs"}`);
   }
   return sessionStorage.getItem(KEY) ?? "";
