@@ -34,7 +34,7 @@ Grants = dict[str, set[str]]
 
 RUNNING: Grants = {
     "JobsTable": {GET, READ_BATCH, PUT, QUERY},  # notifications are found by their owner
-    "RunsTable": {GET, READ_BATCH, PUT, DELETE, BATCH, QUERY},
+    "RunsTable": {GET, READ_BATCH, PUT, DELETE, QUERY},
     "WheelTable": {GET, PUT, DELETE, BATCH},
 }
 

@@ -79,8 +79,6 @@ class ChunkModel:
                 found.append(f"two successes of {name}")
             if in_chunks and row.status in ("succeeded", "dead", "skipped"):
                 found.append(f"{name} has two outcomes")
-            if row.status == "copy" and not in_chunks:
-                found.append(f"a copy of {name} has no success")
             if state.spare[at(name)] < 0:
                 found.append(f"{name} is called again for no reason")
         return found
@@ -91,9 +89,9 @@ class ChunkModel:
             row, in_chunks = end.rows[at(name)].status, _in_chunks(end, name)
             if name == "x" and self.variant.own_lacks and self.variant.orphan:
                 found += [f"a row says {row}, at an instant that is none"] * (row != "none")
-            elif in_chunks and row != "copy":
+            elif in_chunks and row != "none":
                 found.append(f"{name} succeeded in a chunk, and its row says {row}")
-            elif row not in ("copy", "succeeded", "dead", "skipped"):
+            elif not in_chunks and row not in ("succeeded", "dead", "skipped"):
                 found.append(f"{name} ends without an outcome")
         return found
 

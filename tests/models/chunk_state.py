@@ -14,7 +14,7 @@ ALONE = -1
 
 
 class Row(NamedTuple):
-    """A run row; `by` are the generations that have claimed it; `copy`: of a chunk's success."""
+    """A run row; `by` are the generations that have claimed it."""
 
     status: str = "none"
     claim: int = 0

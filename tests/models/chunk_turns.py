@@ -165,7 +165,9 @@ def lasting(turn: Turn) -> Moves:
         yield turn.goes("puts the row of x, which lasts", then, state)
         if "unrecorded" not in turn.variant.ends:
             return
-    yield turn.goes("has no answer, or no row; x: ok", me._replace(step="finishing"), state)
+    minds = not turn.has("does not mind a row without answer")
+    unsure = me._replace(step="finishing", raises=minds)
+    yield turn.goes("has no answer, or no row; x: ok", unsure, state)
     then = me._replace(step="taking_row", called=me.called.replace("x", ""))
     yield turn.goes("has no answer, or no row; x: failed", then, spared(state, "x"))
 
@@ -213,34 +215,15 @@ def finishing(turn: Turn) -> Moves:
     ):
         yield turn.goes("is refused the finish", then._replace(refused=True))
         return
-    done = tuple(m for m, end in zip(me.text.members, me.ends, strict=True) if end == "ok")
-    for member in done:
-        state = succeeded(state, member[0])
+    for member, end in zip(me.text.members, me.ends, strict=True):
+        state = succeeded(state, member[0]) if end == "ok" else state
     final = Chunk("final", 0, False, me.text.members, me.ends)
     state = state._replace(chunks=turn.with_chunk(final).chunks)
-    yield turn.goes(
-        f"finishes the chunk: {me.ends}", then._replace(step="copying", left=done), state
-    )
+    yield turn.goes(f"finishes the chunk: {me.ends}", then, state)
 
 
 def _ends_of_x(me: Executor) -> list[str]:
     return [e for m, e in zip(me.text.members, me.ends, strict=True) if m in me.running]
-
-
-def copying(turn: Turn) -> Moves:
-    """Put the rows of the successes over whatever stands there."""
-    me = turn.me
-    if not me.left:
-        yield turn.goes("has put the copies", me._replace(step="going_on"))
-        return
-    state = copied(turn, me.left[0])
-    yield turn.goes(f"puts the copy of {me.left[0]}", me._replace(left=me.left[1:]), state)
-
-
-def copied(turn: Turn, member: Member) -> State:
-    row = turn.state.rows[at(member[0])]
-    keeps = turn.has("copies a success only where there is no row") and row.status != "none"
-    return turn.state if keeps else with_row(turn.state, member[0], Row("copy"))
 
 
 def going_on(turn: Turn) -> Moves:
@@ -265,7 +248,7 @@ def going_on(turn: Turn) -> Moves:
 
 
 def following(turn: Turn) -> Moves:
-    """The chunk has ended: each member of the message gets its row or its message."""
+    """The chunk has ended: each member of the message that has not succeeded gets its message."""
     me, chunk, state = turn.me, turn.chunk, turn.state
     if not me.left:
         yield turn.ends("has followed up")
@@ -274,10 +257,14 @@ def following(turn: Turn) -> Moves:
     ends = dict(zip(chunk.members, chunk.ends, strict=True))
     end = ends.get(member, "unlisted")
     done = {each[0] for each in me.text.members if ends.get(each) == "ok"}
-    if end == "ok":
-        state = copied(turn, member)
-    elif member[0] in done:
-        end = f"{end}, but done"  # by its run key, under another generation
+    if member[0] in done:
+        end = f"{end}, done"  # by its run key, perhaps under another generation
+        row = state.rows[at(member[0])]
+        if row.status == "running" and row.live:
+            yield turn.leaves(f"finds the row of {member} claimed")
+            return
+        if row.status == "running" and not turn.has("keeps a row without answer"):
+            state = with_row(state, member[0], Row())
     elif end == "unlisted" and turn.has("drops what is unlisted"):
         end = "dropped"
     elif end == "died" and turn.has("sends nothing of what died"):

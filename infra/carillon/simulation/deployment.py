@@ -73,6 +73,9 @@ class Options:
     slow_lane_share: int = 25
     page_size: int = 7
     chunks: bool = False
+    records: bool = False
+    """Of jobs' changes and former generations, as deployments put them: worlds without chunks only
+    take more steps by them."""
 
 
 class Deployment:
@@ -114,7 +117,8 @@ class Deployment:
         self._named = 0
         self._shares: Counter[str] = Counter()
         self.dead_letter_queue, self.lanes = self._queues()
-        self.stores = SimulatedStores(loop, self.lanes, options.page_size, options.run_lifetime)
+        records_for = options.run_lifetime if options.records else None
+        self.stores = SimulatedStores(loop, self.lanes, options.page_size, records_for)
         self.indexer = Indexer.of(self.stores.ports, self.clock, options.longest_delay_seconds)
         writer = ActivityWriter(self.stores.ports.activity, self.clock, self.entropy, timedelta(7))
         self.activity = BatchActivity(loop, writer)

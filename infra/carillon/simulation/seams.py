@@ -333,14 +333,16 @@ class MemoryRows:
 class SimulatedStores(MemoryRows):
     """Members named after the ports hold the truth; `ports` lead every call through the loop.
 
-    Where history is packed jobs are written as deployments do it, with changes and records; a world
-    without would only take more steps. Reads that the ports allow to be behind are answered from a
-    replica where the fault `stale` strikes; `eventual` names them, by port.
+    With `records_for` jobs are written as deployments do it, with changes and records that live for
+    so long. Reads that the ports allow to be behind are answered from a replica where the fault
+    `stale` strikes; `eventual` names them, by port.
     """
 
     eventual = EVENTUAL
 
-    def __init__(self, loop: Loop, lanes: MemoryQueue, page_size: int, lifetime: timedelta) -> None:
+    def __init__(
+        self, loop: Loop, lanes: MemoryQueue, page_size: int, records_for: timedelta | None
+    ) -> None:
         super().__init__(page_size)
         self._loop = loop
         self.events = MemoryEvents()
@@ -348,9 +350,10 @@ class SimulatedStores(MemoryRows):
         rows: dict[str, Any] = {
             name: self._port(getattr(self, name), behind, name) for name, behind in replica.items()
         }
-        records = GenerationRecords(rows["chunks"], lifetime)
-        told = ChangeEvents(seam(self.events, "events", loop))
-        rows["jobs"] = RecordedJobs(rows["jobs"], rows["changes"], told, records)
+        if records_for is not None:
+            records = GenerationRecords(rows["chunks"], records_for)
+            told = ChangeEvents(seam(self.events, "events", loop))
+            rows["jobs"] = RecordedJobs(rows["jobs"], rows["changes"], told, records)
         self.ports = Stores(
             **rows,
             queue=seam(SimulatedQueue(lanes, loop), "queue", loop),

@@ -147,7 +147,7 @@ class Recorder:
         notices = notices_of(deployment, owners, self._put_at)
         return Evidence(
             versions={**self._versions, **notices.pop("versions", {})},
-            runs=list(self._rows.values()),
+            runs=list(self._rows_at_last()),
             deliveries=[delivery_of(each) for each in self._delivered],
             acks=self.acks,
             until=until,
@@ -183,6 +183,13 @@ class Recorder:
                 longest_return_seconds=self._longest_return_seconds,
             ),
         )
+
+    def _rows_at_last(self) -> Iterator[Run]:
+        """The rows; no claim is to be left beside a success in a chunk."""
+        stored = self._known_deployment().stores.runs
+        for key, row in self._rows.items():
+            claim = stored.get(key) if key in self._chunks.by_chunk else None
+            yield row if claim is None or claim.is_final else claim
 
     def _observe(
         self, task: Task | None, port: str, method: str, args: tuple[Any, ...], answer: object

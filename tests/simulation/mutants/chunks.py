@@ -36,6 +36,7 @@ from tests.simulation.mutants.kit import (
     faulty,
     given,
     instead,
+    lasting,
     moved,
 )
 from tests.simulation.worlds.scenario import Scenario
@@ -160,7 +161,7 @@ def _for_chunks(scenario: Scenario) -> Scenario:
     """Jobs that go in chunks every minute, in a deployment that sends them; nothing is asked but to
     create them, or the first chunk would never come."""
     jobs = tuple(replace(job, seconds=1.5, failures=0.0) for job in scenario.jobs)
-    options = replace(scenario.options, chunks=True, owner_starts_per_minute=0)
+    options = replace(scenario.options, chunks=True, records=True, owner_starts_per_minute=0)
     creations = tuple(each for each in scenario.requests if each.what == "create")
     calm = replace(scenario, jobs=jobs, options=options, requests=creations)
     calm = replace(calm, ticks_down=(), executors_down=())
@@ -274,6 +275,13 @@ CHUNKS: tuple[Mutant, ...] = (
         ("I1", "I2", "I4", "attempts", "result"),
         "a run of a chunk that has a row of its own is finished as a success at once",
         (Swap(MemberRun, "_settle", _row_counts_as_success),),
+    ),
+    Mutant(
+        "claim_left_beside_a_success",
+        ("I1", "I4"),
+        "a row whose put had no answer stays beside the success of its run in a chunk",
+        (Swap(ChunkProtocol, "_is_claimed", instead(lambda self, key: False)),),
+        reshape=both(_for_chunks, lasting(4), faulty(lost=0.2)),
     ),
     Mutant(
         "called_after_a_stall",

@@ -85,7 +85,7 @@ def _looks_by_generation_alone(original: Code) -> Code:
 
 def _packed(scenario: Scenario) -> Scenario:
     """The seed's own world, with chunks from the start."""
-    options = replace(scenario.options, chunks=True, owner_starts_per_minute=0)
+    options = replace(scenario.options, chunks=True, records=True, owner_starts_per_minute=0)
     return replace(scenario, options=options, switched_at=None, minutes=max(scenario.minutes, 20))
 
 

@@ -1,7 +1,7 @@
 """What the ports hold, as values: an exploration compares them, and goes back to them."""
 
 from ast import literal_eval
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -211,9 +211,13 @@ def held(port: str, store: Any) -> Content:
 
 def chunk_held(content: Content, wanted: ChunkKey) -> Chunk | None:
     """The chunk of this key in what the port of chunks holds."""
-    chunks = content[0] if content else ()
-    items = (item for key, item in chunks if key == wanted)
-    return next((chunk_of(wanted, literal_eval(item)) for item in items), None)
+    return next((chunk for chunk in chunks_of(content) if chunk.key == wanted), None)
+
+
+def chunks_of(content: Content) -> Iterator[Chunk]:
+    """The chunks in what the port of chunks holds."""
+    for key, item in content[0] if content else ():
+        yield chunk_of(key, literal_eval(item))
 
 
 def contents_of(deployment: Deployment) -> Contents:

@@ -205,6 +205,7 @@ def _options(seed: int, chunks: ChunkPlan) -> Options:
         longest_delay_seconds=draws.choice((900, 900, 120, 60)),
         owner_concurrent_runs=draws.choice((0, 0, 0, 0, 0, 0, 3, 5)),
         chunks=chunks.begins_with,
+        records=chunks.is_for_chunks,
     )
     return _with_shares(options, Draws(seed, "shares"))
 

@@ -12,9 +12,14 @@ import pytest
 from carillon.clock import SideBySideThreads
 from carillon.domain.admission.state import PERMITS_ROW, job_admission
 from carillon.domain.chunks.chunk import Outcome
-from carillon.domain.run import RunError, RunStatus
+from carillon.domain.run import Run, RunError, RunStatus
 from carillon.domain.targets import WebhookTarget
-from carillon.errors import HeldError, QueueUnavailableError, UnreadableRowError
+from carillon.errors import (
+    HeldError,
+    QueueUnavailableError,
+    StoreUnavailableError,
+    UnreadableRowError,
+)
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.runs.protocol import FINISH_RESERVE
@@ -208,6 +213,26 @@ class TestCallsThatLast:
         with world.failing(world.runs, "claim"):
             world.handle_chunk(world.order())
         assert world.ends() == {"a": OK, "b": OK, "c": OK}
+
+    def test_a_row_whose_put_had_no_answer_goes_once_its_lease_has_lapsed(
+        self, world: World, timers: LastingAtOnce, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It would be shown as running until it expires."""
+        put = world.runs.claim
+
+        def lost(run: Run, over: Run | None) -> bool:
+            put(run, over)
+            raise StoreUnavailableError("no answer")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(world.runs, "claim", lost)
+            world.handle_chunk(world.order())
+        assert world.ends() == {"a": OK, "b": OK, "c": OK}
+        assert [row and row.status for row in map(world.row, "abc")] == [RunStatus.RUNNING] * 3
+        world.run_until(DUE_AT + timedelta(minutes=8), ticking=False)
+        assert [world.row(name) for name in "abc"] == [None] * 3
+        assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
+        assert world.sent() == []
 
     def test_one_whose_row_is_anothers_ends_with_its_chunk(
         self, world: World, timers: LastingAtOnce

@@ -43,6 +43,7 @@ class MemberRun:
         self._member = member
         self._context = context
         self._row: Run | None = None
+        self._may_have_row = False
         self._is_called = False
         self._stopped = Event()
         self._unwatch: Callable[[], None] = _nothing
@@ -89,6 +90,9 @@ class MemberRun:
             self._settle(Ended(Outcome.ALONE))
         report = self._runs.follow_up(ended, self._context) if is_recorded else None
         self._runs.slow_lane.judge(ended, job)
+        if is_quick and self._may_have_row:
+            # The chunk's message comes again, and with it who removes the row.
+            raise StoreUnavailableError(f"{run.key.run_id}: it may have a row beside its chunk")
         # Of a run that is another's now, its own message does what follows.
         return report if is_quick or report else send_alone(ports, [message])[0]
 
@@ -109,7 +113,7 @@ class MemberRun:
             try:
                 self._row = run if self._ports.runs.claim(run, None) else None
             except StoreUnavailableError:
-                self._row = None
+                self._row, self._may_have_row = None, True
             if self._row is None:
                 ordered.append(self._ports.timers.after(LOOK_SECONDS, lasts))
                 return

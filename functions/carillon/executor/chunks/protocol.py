@@ -25,7 +25,7 @@ from carillon.domain.execution.lateness import LATE
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.quotas import Quota
-from carillon.domain.run import Run, RunKey
+from carillon.domain.run import Run, RunKey, RunStatus
 from carillon.errors import HeldError, StoreUnavailableError, UnreadableRowError
 from carillon.executor.batch import Handled, PartlyHandledError, Report, defer_early
 from carillon.executor.chunks.member_run import (
@@ -182,7 +182,8 @@ class ChunkProtocol:
         """See that each occurrence of the message that has not succeeded has its own message: the
         chunk has ended, and its holder may have died before that.
 
-        Raises HeldError while the row of one that died is claimed for another generation.
+        Raises HeldError while the row of one that died is claimed for another generation, and
+        while that of one that has succeeded is claimed at all.
         """
         done = {success.key for success in successes_of(chunk, message)}
         alone: list[Message] = []
@@ -197,14 +198,27 @@ class ChunkProtocol:
             alone.append(single)
         held = self._uncounted(died)
         reports = send_alone(self._ports, [each for each in alone if each.key not in held])
+        held |= {key for key in done if self._is_claimed(key)}
         if held:
-            raise HeldError(f"{message.key.name}: claims for other generations stand in its rows")
+            raise HeldError(f"{message.key.name}: others' claims stand in rows of its runs")
         reports += [
             Report(Handled.REPEATED, message.alone(member), reason="the run is succeeded")
             for member in message.members
             if message.alone(member).key in done
         ]
         return _report(message, reports)
+
+    def _is_claimed(self, key: RunKey) -> bool:
+        """True while the row of a run that has succeeded in the chunk is claimed. Once that lease
+        has lapsed the row is removed: nobody knew that it was put, or its message looks here."""
+        try:
+            row = self._ports.runs.get(key)
+        except UnreadableRowError:
+            return False
+        if row is None or row.status is not RunStatus.RUNNING:
+            return False
+        lapsed = row.lease_until is None or row.lease_until <= self._ports.clock.now()
+        return not (lapsed and self._ports.runs.discard_claim(row))
 
     def _uncounted(self, died: list[Run]) -> set[RunKey]:
         """Put the rows of attempts that died; answers those in whose place others' claims stand."""

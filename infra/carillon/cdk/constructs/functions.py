@@ -220,7 +220,7 @@ class Functions(Construct):
         retries."""
         jobs = (*READ_ITEM, *READ_BATCH, *PUT_ITEM, *QUERY)
         allow(function, jobs, [self._tables.jobs.table_arn])
-        runs = (*READ_ITEM, *READ_BATCH, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH, *QUERY)
+        runs = (*READ_ITEM, *READ_BATCH, *PUT_ITEM, *DELETE_ITEM, *QUERY)
         allow(function, runs, [self._tables.runs.table_arn])
         wheel = (*READ_ITEM, *PUT_ITEM, *DELETE_ITEM, *WRITE_BATCH)
         allow(function, wheel, [self._tables.wheel.table_arn])
