@@ -30,7 +30,7 @@ SUMMARIES = 24 * 60
 
 
 @pytest.mark.parametrize(
-    ("count", "most_of_a_summary", "most_dollars_a_day"), [(100, 370, 0.09), (1_000, 2_300, 0.45)]
+    ("count", "most_of_a_summary", "most_dollars_a_day"), [(100, 400, 0.09), (1_000, 2_400, 0.45)]
 )
 def test_what_a_summary_and_an_open_tab_read(
     count: int,

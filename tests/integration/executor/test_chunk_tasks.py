@@ -79,7 +79,7 @@ def test_the_wait_for_room_is_no_part_of_the_attempt() -> None:
             assert taken.enter_context(caller.room())
         Timer(0.3, taken.close).start()
         world.handle_chunk(world.order())
-        row = world.row("quick")
-        assert row is not None
-        assert row.started_at is not None
-        assert row.started_at >= DUE_AT + timedelta(seconds=0.3)
+        run = world.run("quick")
+        assert run is not None
+        assert run.started_at is not None
+        assert run.started_at >= DUE_AT + timedelta(seconds=0.3)
