@@ -1,5 +1,5 @@
-"""ChunkStore, and what else the ports have for chunks: copies of rows, jobs read together, entries
-and replaced generations that know of chunks."""
+"""ChunkStore, and what else the ports have for chunks: jobs read together, entries and replaced
+generations that know of chunks."""
 
 from dataclasses import replace
 from datetime import timedelta

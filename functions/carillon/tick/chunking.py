@@ -81,8 +81,8 @@ class Gathered:
 
         A new plan has chunks only where they are on, and none for a backlog, which may have been
         sent alone before its control item was mended. A backlog whose plan cannot be read goes
-        alone, too: rows absorb what has run; where history is packed each message waits for the
-        plan, and is a dead letter after a day. Raises StoreUnavailableError, and UnreadableRowError
+        alone, too: each message waits for the plan, which alone says what has run, and is a dead
+        letter after a day. Raises StoreUnavailableError, and UnreadableRowError
         in time.
         """
         if not self._messages:

@@ -189,12 +189,6 @@ _REASONS = {
 }
 
 
-def is_counted(load: Load, limits: Limits) -> bool:
-    """True if a limit asks for any of it: else nobody reads or writes a row."""
-    by_jobs, by_starts = limits[Quota.JOBS] > 0, limits[Quota.SCHEDULED] > 0
-    return (by_jobs and load.jobs != 0) or (by_starts and load != NOTHING)
-
-
 def decide(use: Use | None, load: Load, limits: Limits, now: datetime) -> Use | Recount | Exceeded:
     """The use with the load; or that the owner's limits refuse it, by a count that is 10 s old at
     most. What lessens the load is never refused, and needs no count."""

@@ -26,7 +26,7 @@ class History:
     """
 
     def __init__(self, runs: RunStore, packed: PackedRuns | None = None) -> None:
-        """Without `packed` nothing has gone in any chunk, or each run of one has its row."""
+        """Without `packed` nothing has gone in any chunk."""
         self._runs = runs
         self._packed = packed
 

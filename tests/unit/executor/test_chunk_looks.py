@@ -7,12 +7,10 @@ import pytest
 from carillon.domain.job import Generation, Job
 from carillon.domain.message import Message
 from carillon.domain.run import RunStatus
-from carillon.domain.wheel.entry import message_of, minute_of
+from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
 from tests.unit.executor.kit import LEASE_SECONDS, SECOND
-
-MINUTE = minute_of(DUE_AT)
 
 
 @pytest.fixture

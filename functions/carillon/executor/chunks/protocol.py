@@ -58,10 +58,9 @@ class ChunkProtocol:
         0. early: defer, or wait; 1. claim the chunk; 2. read the jobs, and send alone what is not
         to go in it; 3. call all others side by side; 4. finish the chunk, once each has ended or
         has a row of its own. A step whose write is refused starts again with the chunk as it is
-        now. Raises
-        StoreUnavailableError, QueueUnavailableError, PartlyHandledError by what stops one of its
-        occurrences, and HeldError while another executor holds the chunk: all leave it with the
-        queue.
+        now. Raises StoreUnavailableError, QueueUnavailableError, PartlyHandledError by what stops
+        one of its occurrences, and HeldError while another executor holds the chunk: all leave it
+        with the queue.
         """
         deferred = defer_early(self._ports, message)
         if deferred is not None:
@@ -89,8 +88,7 @@ class ChunkProtocol:
     def wait(self, message: ChunkMessage, error: StoreUnavailableError) -> Report:
         """Send a copy of a message that the store has failed, to be acknowledged then. A chunk is
         given up a day after it could not be read for the first time: each of its occurrences goes
-        alone, where the rows of those that have succeeded absorb it. Where history is packed each
-        waits for the chunk, too, and is a dead letter after another day."""
+        alone, waits for the chunk, too, and is a dead letter after another day."""
         now, is_unreadable = self._ports.clock.now(), isinstance(error, UnreadableRowError)
         if is_unreadable and store_waits.is_given_up(message, now):
             return _report(
