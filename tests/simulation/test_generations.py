@@ -203,3 +203,20 @@ class TestCommits:
         job = world.create("job", "* * * * *", catch_up=CatchUp.ALL)
         world.run_until(MIDNIGHT + timedelta(minutes=40))
         assert succeeded(world, job) == minutes(*range(1, 41))
+
+    @pytest.mark.parametrize("still", [40, 150, 1_000])
+    def test_one_whose_answer_comes_late_calls_nothing_missed(self, still: int) -> None:
+        """Seed 9850000575: what it sends once more has run since, row by row."""
+        world = World(MIDNIGHT + 50 * SECOND)
+        commit = world.jobs.create
+
+        def late(job: Job) -> bool:
+            committed = commit(job)
+            world.run_until(world.clock.now() + timedelta(seconds=still))
+            return committed
+
+        world.jobs.create = late  # type: ignore[method-assign]
+        job = world.create("job", "* * * * *")
+        world.run_until(MIDNIGHT + timedelta(minutes=20))
+        assert succeeded(world, job) == minutes(*range(1, 21))
+        assert {run.key.kind for run in world.history(job)} == {RunKind.SCHEDULED}

@@ -80,7 +80,8 @@ class Indexer:
         Returns False if another writer won, or if this took too long. What was written is orphaned;
         executors drop it by its generation id.
         """
-        announced = self._put(job)
+        begun_at = self._clock.now()
+        announced = self._put(job, begun_at)
         if self._is_after(job, _TIMELY):
             return False
         if revision is None:
@@ -88,7 +89,8 @@ class Indexer:
         else:
             committed = self._jobs.replace(job, revision)
         if committed and self._is_after(job, _AT_ONCE):
-            announced = self._put(job)
+            # What has come due since may have run: catch-up would call it missed.
+            announced = self._put(job, begun_at)
         if committed:
             now = self._clock.now()
             self._send([m for m in announced if m.delay_seconds(now) < UNCOMMITTED_DELAY_SECONDS])
@@ -183,9 +185,11 @@ class Indexer:
                 return first
         raise StoreUnavailableError(f"control item of segment {segment} neither read nor created")
 
-    def _put(self, job: Job) -> list[Message]:
-        """Put the entries of a job's generation, and send what is announced, hidden for a while."""
-        now = self._clock.now()
+    def _put(self, job: Job, now: datetime) -> list[Message]:
+        """Put the entries of a job's generation, and send what is announced, hidden for a while.
+
+        Catch-up decides about what is late at `now`.
+        """
         resolved = self._resolved(job, now)
         entries = [*entries_of(job, resolved.sent), *watch_entries_of(job)]
         self._wheel.put_entries(entries)
