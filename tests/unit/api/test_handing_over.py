@@ -149,7 +149,7 @@ def test_a_name_is_not_free_while_its_job_is_between_two_owners(world: World) ->
     assert jobs.replace(tombstone, job.revision)
     body = {**BODY, "name": "a"}
     refused = client.post("/jobs", body)
-    assert refused.status == 503
+    assert (refused.status, refused.headers["retry-after"]) == (503, "2")
     assert "is being handed over" in refused.json["detail"]
     assert client.send("PUT", "/jobs/named/a", body).status == 503
     taken = begun(tombstone, operation, entropy.new_id(now), now, None)

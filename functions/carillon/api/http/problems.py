@@ -271,6 +271,12 @@ class ProblemError(Exception):
         self.exceeded = exceeded
 
 
+def unavailable(detail: str) -> ProblemError:
+    """The refusal of what may be asked again soon."""
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    return ProblemError(Kind.UNAVAILABLE, detail, headers=headers)
+
+
 def problem_of(error: Exception) -> ProblemError:
     """The HTTP form of an error; an unforeseen one is answered without its text."""
     match error:
@@ -297,9 +303,7 @@ def problem_of(error: Exception) -> ProblemError:
             # Time does not mend it: who reads this must know what to mend.
             return ProblemError(Kind.UNAVAILABLE, str(error))
         case StoreUnavailableError() | QueueUnavailableError():
-            detail = "the request may have had an effect or not: repeat it"
-            headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-            return ProblemError(Kind.UNAVAILABLE, detail, headers=headers)
+            return unavailable("the request may have had an effect or not: repeat it")
     for refusal, kind, field in _REFUSALS:
         if isinstance(error, refusal):
             errors = [(field, str(error))] if field else []

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from carillon.api.http.problems import Kind, ProblemError
+from carillon.api.http.problems import unavailable
 from carillon.api.jobs.changes import Put, job_with, new_job, renamed_job
 from carillon.api.jobs.drafts import EVERY_SETTING, Draft, changed_draft, patched_draft
 from carillon.api.jobs.links import Declared, Links
@@ -99,7 +99,7 @@ class Planner:
         now = self._clock.now()
         self._refuse_in_hand(stored)
         if old.state is JobState.PAUSED and is_over(old, now):
-            raise ProblemError(Kind.UNAVAILABLE, "its pause is over: wait until it is resumed")
+            raise unavailable("its pause is over: wait until it is resumed")
         job_id = job_id_of(old.owner, spec.name)
         generation = self.generation(now, stored.generation if stored else None)
         tombstone = old
@@ -191,8 +191,7 @@ class Planner:
     def _refuse_in_hand(self, stored: Job | None) -> None:
         """The name of a job is not free before its new owner has it. Raises ProblemError."""
         if is_in_hand(stored):
-            detail = "the job of this name is being handed over: try again in a minute"
-            raise ProblemError(Kind.UNAVAILABLE, detail)
+            raise unavailable("the job of this name is being handed over: try again in a minute")
 
     def _refuse_missing_calendar(self, job: Job, beside: Beside) -> None:
         """A job could follow one that is not there, as if every day were open: never by a slip."""
