@@ -180,6 +180,13 @@ class Book:
         for second in seconds:
             self.ran(key_of(second))
 
+    def given_back(self, key: RunKey, generation_id: str) -> None:
+        """A message of this generation claims a run when it is due, and withdraws its claim."""
+        row = self.claimed(key, key.fire_at, process="another", generation_id=generation_id)
+        at, revision = key.fire_at + timedelta(seconds=0.1), self.job.revision
+        self.writes.append(RunWrite(at, "another", "discard_claim", row, None, revision))
+        del self.rows[key]
+
     def skipped(self, key: RunKey, at: datetime, reason: str) -> Run:
         row = self.claimed(key, at)
         return self.finished(row, at + timedelta(seconds=0.1), RunStatus.SKIPPED, reason=reason)

@@ -10,7 +10,7 @@ from carillon.audit.evidence import Gap, Violation
 from carillon.audit.outcomes import in_gap
 from carillon.clock import ceil_second
 from carillon.domain.job import Lane
-from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.pace import bucket_of
 from tests.simulation.judging.checker_calls import QUICK_SECONDS, lag_of, may_wait
 from tests.simulation.judging.checker_load import waits_for_a_share
@@ -110,7 +110,7 @@ def shared_out(known: Known) -> Iterator[Violation]:
                 deliveries = known.deliveries.get(row.key.run_id)
                 if not deliveries or may_wait(known, row.key.job_id):
                     continue
-                if deliveries[0].job_lane is Lane.SLOW or _waited(known, row.key):
+                if deliveries[0].job_lane is Lane.SLOW or _waited(known, row):
                     continue
                 started_at = deliveries[0].begun_at
                 if started_at > allowed and _nothing_struck(known, gap, started_at):
@@ -121,10 +121,11 @@ def shared_out(known: Known) -> Iterator[Violation]:
                     yield Violation("share", row.key.job_id, text, row.key.fire_at)
 
 
-def _waited(known: Known, key: RunKey) -> bool:
-    """True if the run has waited for a permit."""
-    rows = (write.after for write in known.writes.get(key, ()))
-    return any(row is not None and waits_for_a_share(row) for row in rows)
+def _waited(known: Known, row: Run) -> bool:
+    """True if the run has waited for a permit, or for a message of another generation."""
+    rows = (write.after for write in known.writes.get(row.key, ()))
+    is_held = any(each is not None and waits_for_a_share(each) for each in rows)
+    return is_held or known.was_in_others_hands(row)
 
 
 def _late(known: Known, gap: Gap) -> Mapping[int, list[Run]]:

@@ -11,7 +11,16 @@ from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.policies import CatchUp, Overlap, RetryPolicy
 from carillon.domain.run import AttemptRecord, Resolution, RunKind, RunStatus
 from carillon.schedules import parse_schedule
-from tests.simulation.judging.checker_book import JOB_ID, Book, after, found, key_of, only, plain
+from tests.simulation.judging.checker_book import (
+    GENERATION_ID,
+    JOB_ID,
+    Book,
+    after,
+    found,
+    key_of,
+    only,
+    plain,
+)
 from tests.simulation.judging.evidence import Circumstances, Evidence
 from tests.support.jobs import job_with
 
@@ -369,3 +378,17 @@ def test_what_strikes_in_the_targets_of_others_is_no_reason_to_be_late() -> None
     assert "I3" not in dict(found(book.evidence(45, versions=versions, target_faults=[own])))
     bent = book.evidence(45, versions=versions, target_faults=[other])
     assert "was first called at" in dict(found(bent))["I3"]
+
+
+@pytest.mark.parametrize(("second", "is_broken"), [(15.2, False), (15.8, True)])
+def test_messages_of_other_generations_may_have_a_row_first(second: float, is_broken: bool) -> None:
+    """Seeds 9890000751 and 9890000848: two of requests that had died before they committed."""
+    book = Book()
+    book.given_back(key_of(10), "orphaned")
+    book.ran(key_of(10), second)
+    told = [rule for rule, _ in found(book.evidence(15))]
+    assert told == ["I3"] * is_broken
+    book = Book()
+    book.given_back(key_of(10), GENERATION_ID)
+    book.ran(key_of(10), second)
+    assert [rule for rule, _ in found(book.evidence(15))] == ["I3"]

@@ -8,7 +8,7 @@ from carillon.audit.evidence import Gap
 from carillon.domain.policies import CatchUp, Overlap
 from carillon.domain.run import RunStatus
 from tests.simulation.judging.checker_book import OWNER, Book, after, found, key_of, only
-from tests.simulation.judging.evidence import Circumstances
+from tests.simulation.judging.evidence import Circumstances, RunWrite
 
 PERMITS = Circumstances(owner_concurrent_runs=1)
 PACE = Circumstances(catch_up_per_minute=12)
@@ -94,6 +94,17 @@ def test_what_is_late_starts_within_its_owners_share(last: int, is_broken: bool)
     assert found(replace(evidence, faults=[after(-60)])) == [], "the clock of the tick may be off"
     only(replace(evidence, faults=[after(-120)]), "share", "its owner's share allows for")
     assert found(replace(evidence, outages=[*evidence.outages, (after(100), after(101))])) == []
+
+
+def test_what_another_generations_message_had_first_may_start_later() -> None:
+    book = caught_up(115)
+    first = next(write.after for write in book.writes if write.at == after(115))
+    assert first is not None
+    other = replace(first, generation_id="orphaned", updated_at=after(95))
+    book.writes.append(RunWrite(after(95), "another", "claim", None, other))
+    book.writes.append(RunWrite(after(95.1), "another", "discard_claim", other, None, 1))
+    caught_up_on = {(0, OWNER): 6, (1, OWNER): 9}
+    assert found(book.evidence(65, circumstances=PACE, caught_up=caught_up_on)) == []
 
 
 def ended() -> Book:
