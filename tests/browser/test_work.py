@@ -246,6 +246,26 @@ def test_a_payload_is_kept_to_its_last_digit_and_letter(
     assert document_of(text)["jobs"]["exact"]["payload"] == payload
 
 
+def test_what_is_copied_for_a_shell_acts_for_the_team(
+    visit: Visit, console: Loopback, busy: str
+) -> None:
+    (job,) = ask(busy, "GET", "/jobs?view=summary&q=reindex")["items"]
+    page = visit.page
+
+    def without_team(route: Route) -> None:
+        headers = route.request.headers
+        headers.pop("carillon-team", None)
+        route.continue_(headers=headers)
+
+    page.route("**/*", without_team)  # nobody is in that team here
+    visit.open(console, f"/jobs/{job['job_id']}?tab=definition")
+    page.evaluate("sessionStorage.setItem('carillon-team', \"it's\")")
+    page.get_by_role("button", name="curl").click()
+    expect(page.locator("pre")).to_contain_text("-H 'Carillon-Team: it'\\''s' \\\n")
+    page.get_by_role("button", name="Command line").click()
+    expect(page.locator("pre")).to_contain_text("carillon --team 'it'\\''s' apply jobs.yaml")
+
+
 def test_lines_of_a_log_are_shown_though_they_come_late_behind_an_empty_page(
     visit: Visit, console: Loopback, busy: str
 ) -> None:

@@ -2,6 +2,7 @@
 // A job's settings, and how they are written: YAML for a manifest, JSON, curl, the command line.
 import { DEFAULTS } from "../vendor/defaults.js";
 import { isDigits } from "./json.js";
+import { team } from "./session.js";
 
 /** @typedef {import("../types.d.ts").Job} Job */
 
@@ -62,11 +63,14 @@ const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
 export const curlOf = (job) =>
   `curl -X PUT "$CARILLON_API_URL/jobs/named/${encodeURIComponent(job.name)}" \\\n` +
   `  -H "Authorization: Bearer $CARILLON_TOKEN" -H "Content-Type: application/json" \\\n` +
+  (team() && `  -H ${quoted(`Carillon-Team: ${team()}`)} \\\n`) +
   `  -d ${quoted(JSON.stringify(settingsOf(job), null, 2))}\n`;
 
 /** @param {Job} job */
-export const commandOf = (job) =>
-  `# jobs.yaml\n${manifestOf([job])}\n# then\ncarillon diff jobs.yaml\ncarillon apply jobs.yaml\n`;
+export function commandOf(job) {
+  const carillon = team() ? `carillon --team ${quoted(team())}` : "carillon";
+  return `# jobs.yaml\n${manifestOf([job])}\n# then\n${carillon} diff jobs.yaml\n${carillon} apply jobs.yaml\n`;
+}
 
 /** Offer text as a file. @param {string} name @param {string} text */
 export function download(name, text) {
