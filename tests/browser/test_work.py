@@ -266,6 +266,28 @@ def test_what_is_copied_for_a_shell_acts_for_the_team(
     expect(page.locator("pre")).to_contain_text("carillon --team 'it'\\''s' apply jobs.yaml")
 
 
+def test_a_page_without_runs_is_not_the_end_of_them(
+    visit: Visit, console: Loopback, busy: str
+) -> None:
+    """As in an outage that has lasted for long."""
+    (job,) = ask(busy, "GET", "/jobs?view=summary&q=reindex")["items"]
+    page = visit.page
+
+    def empty_first(route: Route) -> None:
+        if "cursor=" in route.request.url:
+            route.fulfill(json={"items": [], "next_cursor": None})
+        else:
+            route.fulfill(json={"items": [], "next_cursor": "more"})
+
+    page.route(f"**/jobs/{job['job_id']}/runs?**", empty_first)
+    visit.open(console, f"/jobs/{job['job_id']}")
+    more = page.get_by_role("button", name="More")
+    more.wait_for()
+    assert page.get_by_text("No runs yet").count() == 0
+    more.click()
+    page.get_by_text("No runs yet").wait_for()
+
+
 def test_lines_of_a_log_are_shown_though_they_come_late_behind_an_empty_page(
     visit: Visit, console: Loopback, busy: str
 ) -> None:

@@ -8,13 +8,14 @@ from datetime import datetime, timedelta
 from carillon.clock import Clock
 from carillon.domain.job import Job
 from carillon.domain.run import Attention, Run, RunKey
+from carillon.errors import UnreadableRowError
 from carillon.services.packed import PackedRuns
 from carillon.stores.cursors import encode_cursor, runs_of
 from carillon.stores.ports import DeadLetterFilter, Page, RunStore, Stores
 
 PARALLEL_JOBS = 16
 """Jobs whose newest runs are read side by side."""
-_MOST_PAGES = 10
+MOST_PAGES = 10
 """Pages that are read for the newest runs of a job: in an outage many of its occurrences have
 none."""
 
@@ -39,12 +40,18 @@ class History:
         """The run as it is now, by its row or by its chunk; one past its `expires_at` may still be
         answered. `job` is its job's row, if the caller has it. Raises UnreadableRowError.
 
-        A chunk's success counts where the row is not final: such a row is to be withdrawn.
+        A chunk's success counts where the row is not final: such a row is to be withdrawn. It
+        counts alone where nothing else can be read.
         """
         row = self._runs.get(key)
         if self._packed is None or (row is not None and row.is_final):
             return row
-        found = self._packed.get(key, job)
+        try:
+            found = self._packed.get(key, job)
+        except UnreadableRowError:
+            if row is None:
+                raise
+            return row
         if found is not None and (row is None or found.is_final):
             return found
         # A row may have been put between the two reads.
@@ -96,7 +103,7 @@ class History:
             return self._runs.newest(owner, job_id, count)
         found: tuple[Run, ...] = ()
         cursor: str | None = None
-        for _ in range(_MOST_PAGES):
+        for _ in range(MOST_PAGES):
             page = self.page(owner, job_id, count - len(found), cursor)
             found, cursor = (*found, *page.items), page.next_cursor
             if cursor is None or len(found) == count:

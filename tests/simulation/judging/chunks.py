@@ -32,7 +32,7 @@ class SeenChunks:
         self._members: defaultdict[ChunkKey, dict[bytes, Message]] = defaultdict(dict)
         self._held: dict[str, Chunk] = {}
         self._claimed: set[ChunkKey] = set()
-        self._final: set[ChunkKey] = set()
+        self._final: dict[ChunkKey, Chunk] = {}
 
     def seen(self, orders: Iterable[Order]) -> None:
         """Learn from messages what references stand for."""
@@ -72,14 +72,14 @@ class SeenChunks:
 
     def finishes(self, process: str, chunk: Chunk | None, at: datetime) -> Iterator[RunWrite]:
         """The finishes that a chunk's finish stands for: those of its successes."""
-        if chunk is None or chunk.ends is None or chunk.key in self._final:
+        if chunk is None or chunk.ends is None or self._final.get(chunk.key) == chunk:
             return
-        self._final.add(chunk.key)
+        is_holders = chunk.key not in self._final and self.held_by(process) == chunk.key
+        method = BY_CHUNK[1] if is_holders else "finish"  # which is one of a stranger
+        self._final[chunk.key] = chunk
         for ref, end in chunk.ends.items():
             if end.outcome is Outcome.OK:
                 message = self._members[chunk.key][ref]
                 claimed, done = run_under(chunk, message), success_of(chunk, message, end)
                 self.by_chunk[message.key] = done
-                is_held = self.held_by(process) == chunk.key
-                method = BY_CHUNK[1] if is_held else "finish"  # which is one of a stranger
                 yield RunWrite(at, process, method, claimed, done)

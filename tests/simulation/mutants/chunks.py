@@ -200,6 +200,7 @@ CHUNKS: tuple[Mutant, ...] = (
         _TWICE,
         "the finish of a chunk does not ask whether its claim still holds",
         (Swap(MemoryChunkStore, "finish", _finish_of_anybody),),
+        reshape=both(_for_chunks, _short_lived, faulty(paused=0.05, duplicated=0.2)),
     ),
     Mutant(
         "final_chunk_acknowledged",

@@ -2,12 +2,14 @@
 as small as its cause."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from carillon.domain.job import Job
+from carillon.domain.run import Run, RunStatus
 from carillon.stores.chunks import Read
 from tests.unit.api.conftest import BODY, World
 from tests.unit.api.gateway import OWNER, Client
@@ -15,7 +17,7 @@ from tests.unit.api.test_packed_runs import DUE_AT, RETRY, SINCE, Packed, packed
 
 __all__ = ["packed"]
 
-MINUTE = timedelta(minutes=1)
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
 
 def make(world: World, client: Client, **more: Any) -> Job:
@@ -54,6 +56,32 @@ def test_a_record_that_cannot_be_read_hides_no_run_that_is_listed(
     assert packed.client.get(f"/runs/{packed.key.run_id}").status == 200
     other = packed.key.run_id.replace("T15", "T14")
     assert packed.client.get(f"/runs/{other}").status == 503, "it may be under that record"
+
+
+def test_a_record_that_cannot_be_read_hides_no_row(
+    packed: Packed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = packed.world.clock.now()
+    generation_id = packed.job.generation.generation_id
+    row = Run(packed.key, RunStatus.RETRYING, 1, 1, "c", generation_id, now, now + 30 * DAY)
+    assert packed.world.runs.claim(replace(row, next_attempt_at=now + MINUTE), None)
+    bad: Read[int, Any] = Read({}, {7: "generation record: spoilt"})
+    monkeypatch.setattr(packed.world.chunks, "get_records", lambda *_, **__: bad)
+
+    assert packed.client.get(packed.run_path).json["status"] == "retrying"
+    assert packed.client.post(f"{packed.run_path}/cancel").json["status"] == "cancelled"
+
+
+def test_in_a_long_outage_the_first_page_has_runs_from_before_it(world: World) -> None:
+    client = Client(world.api())
+    job = make(world, client)
+    for n in range(3):
+        succeeded_at(world, job, DUE_AT + n * MINUTE)
+    world.clock.set(DUE_AT + DAY)
+
+    listed = client.get(f"/jobs/{job.job_id}/runs").json
+
+    assert listed["items"]
 
 
 def test_a_run_of_the_farthest_future_is_not_found(world: World) -> None:

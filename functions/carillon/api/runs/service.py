@@ -2,6 +2,7 @@
 
 import hashlib
 from datetime import datetime
+from functools import partial
 
 from carillon.api.http.idempotency import first_record
 from carillon.api.http.problems import (
@@ -22,7 +23,7 @@ from carillon.domain.message import Message
 from carillon.domain.notifying.notification import notification_of
 from carillon.domain.run import OWN_PAYLOAD, Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import is_job_id
-from carillon.services.history import History
+from carillon.services.history import MOST_PAGES, History
 from carillon.settings import Settings
 from carillon.stores.ports import LaneQueue, Page, RunStore, VersionedRows
 
@@ -103,12 +104,19 @@ class RunService:
     ) -> Page[Run]:
         """One page of the job's runs, newest first; a deleted job's are kept until they expire.
 
-        Only those with fire times in [from_at, until_at]; raises InvalidFieldError.
+        Only those with fire times in [from_at, until_at]; raises InvalidFieldError. A page is empty
+        before the last only where some thousand occurrences have no run, as after a long outage.
         """
         from_at, until_at = whole_span(from_at, until_at)
         if self._jobs.find(owner, job_id) is None:
             raise MissingError("job", job_id)
-        return self._history.page(owner, job_id, limit, cursor, from_at=from_at, until_at=until_at)
+        read = partial(self._history.page, from_at=from_at, until_at=until_at)
+        for _ in range(MOST_PAGES):
+            page = read(owner, job_id, limit, cursor)
+            cursor = page.next_cursor
+            if page.items or page.unreadable or cursor is None:
+                break
+        return page
 
     def get(self, owner: str, job_id: str, run_id: str) -> Run:
         """One run, with its attempts and its whole result."""

@@ -199,8 +199,10 @@ const COLUMNS = [
   { title: "Error", kind: "wide", cell: (run) => html`<span class="quiet">${run.error?.kind ?? run.reason ?? ""}</span>` },
 ];
 
-/** The newest runs before those that are known; alone where a run may lie between. @param {Newest} newest @param {Newest | null} known @returns {Newest} */
+/** The newest runs before those that are known; alone where a run may lie between. In an outage a page has none.
+ * @param {Newest} newest @param {Newest | null} known @returns {Newest} */
 function continued(newest, known) {
+  if (!newest.items.length && known?.items.length) return known;
   const ids = new Set(newest.items.map(({ run_id }) => run_id));
   const older = known?.items.filter(({ run_id }) => !ids.has(run_id)) ?? [];
   const isNext = known !== null && older.length < known.items.length && older.length < MOST;
@@ -222,7 +224,7 @@ function Runs({ job }) {
       load.set({ items: [...runs, ...page.items], next_cursor: page.next_cursor });
     });
   return html`<${Loaded} of=${load}>${() =>
-    runs.length
+    runs.length || cursor
       ? html`<div class="card"><${Table} label="Runs" rows=${runs} id=${(/** @type {Run} */ run) => run.run_id} columns=${COLUMNS} /></div>
           <${More} cursor=${cursor} more=${showMore} />`
       : html`<${Empty} title="No runs yet">The first one appears here when the job fires.<//>`}<//>`;
