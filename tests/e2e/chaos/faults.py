@@ -19,6 +19,7 @@ from tests.e2e.chaos.witness import Ambush, Witness
 from tests.e2e.chaos.workers import Worker, Workers
 
 MOST_TICKS_AT_ONCE = 3
+HUNT_SECONDS = 5.0
 PAUSE_SECONDS = (0.2, 1.3)
 DOWN_SECONDS = (8.0, 14.0)
 CALL_WAIT_SECONDS = 2.0
@@ -79,20 +80,20 @@ class Havoc:
         actions: list[tuple[Callable[[ThreadPoolExecutor], None], int]] = [
             (self._kill_executor, 4),
             (self._ambush, 9),
-            (self._hunt, 4),
             (self._double_tick, 2),
             (self._kill_ticks, 2),
             (self._kill_api, 2),
         ]
         calls, weights = zip(*actions, strict=True)
-        with ThreadPoolExecutor(MOST_TICKS_AT_ONCE) as pool:
+        with ThreadPoolExecutor(MOST_TICKS_AT_ONCE + 1) as pool:
+            pool.submit(self._hunt, ends_at)
             while datetime.now(UTC) < ends_at:
                 if not self.faults.outages and datetime.now(UTC) >= stop_at:
                     self._stop_and_start()
                 else:
                     self._random.choices(calls, weights)[0](pool)
                 sleep(self._random.uniform(*PAUSE_SECONDS))
-            self._witness.disarm()
+        self._witness.disarm()
 
     def _kill_executor(self, pool: ThreadPoolExecutor) -> None:
         """Any worker that works messages, whatever it is at."""
@@ -102,10 +103,13 @@ class Havoc:
         self.faults.ambushes += 1
         self._witness.arm(self._random.choice(list(Ambush)))
 
-    def _hunt(self, pool: ThreadPoolExecutor) -> None:
-        """The next caller for a job of the crowd: it has the rest of a chunk in hand."""
-        self.faults.ambushes += 1
-        self._witness.arm(Ambush.BEFORE_THE_ANSWER, self._crowd)
+    def _hunt(self, ends_at: datetime) -> None:
+        """A caller for a job of the crowd, again and again: it has the rest of a chunk in hand. The
+        crowd fires for a minute, in which ticks that are waited for may take up all else."""
+        while datetime.now(UTC) < ends_at:
+            self.faults.ambushes += 1
+            self._witness.arm(Ambush.BEFORE_THE_ANSWER, self._crowd)
+            sleep(HUNT_SECONDS)
 
     def _double_tick(self, pool: ThreadPoolExecutor) -> None:
         """Two or three ticks at once."""
