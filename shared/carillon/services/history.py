@@ -40,8 +40,8 @@ class History:
         """The run as it is now, by its row or by its chunk; one past its `expires_at` may still be
         answered. `job` is its job's row, if the caller has it. Raises UnreadableRowError.
 
-        A chunk's success counts where the row is not final: such a row is to be withdrawn. It
-        counts alone where nothing else can be read.
+        A chunk's success counts where the row is not final: such a row is to be withdrawn. The row
+        is answered as it is where its chunk cannot be read.
         """
         row = self._runs.get(key)
         if self._packed is None or (row is not None and row.is_final):
