@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from carillon.domain.calendar import CalendarUse
 from carillon.domain.job import Generation, Job, JobState, Lane, fires_differently
+from carillon.domain.message import Missed
 from carillon.domain.policies import CatchUp, OnComplete
 from carillon.domain.run import RunKind
 from carillon.domain.wheel.due import continues_sequence, messages_of
@@ -235,6 +236,14 @@ def test_a_message_that_waits_stands_where_it_may_start_under_a_key_of_its_own()
     assert entry.slot == Slot(SlotKind.DATED, minute_of(NOON + HOUR))
     assert entry.key != entry_of_message(replace(waits, waits=3)).key
     assert entry.key == f"{entry_of_message(message()).key}#2"
+
+
+def test_a_message_that_stands_for_others_is_not_replaced_by_one_of_its_run_alone() -> None:
+    alone = message(wait_until=NOON + HOUR)
+    missed = Missed(NOON - HOUR, CatchUp.LATEST, parse_schedule("* * * * *"))
+    since = (NOON - HOUR, NOON - 2 * HOUR)
+    others = [replace(alone, missed=replace(missed, since=each)) for each in since]
+    assert len({entry_of_message(each).key for each in (alone, *others)}) == 3
 
 
 def test_no_generation_begins_before_the_one_that_it_replaces() -> None:

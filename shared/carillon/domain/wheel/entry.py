@@ -113,12 +113,14 @@ class Entry:
 
     @property
     def key(self) -> str:
-        """The sort key inside the slot."""
+        """The sort key inside the slot. What a message stands for beside its run is a part of it:
+        another message of the run must not take its place."""
         message = self.message
         if message is not None:
             waits = f"#{message.waits}" if message.waits else ""
+            missed = message.missed and f"#since{int(message.missed.since.timestamp())}"
             standing = standing_key(self.job_id, self.generation_id)
-            return f"{standing}#{message.key.sort_key}#{message.attempt}{waits}"
+            return f"{standing}#{message.key.sort_key}#{message.attempt}{waits}{missed or ''}"
         return standing_key(self.job_id, self.generation_id, is_watch=self.is_watch)
 
     @property
