@@ -109,6 +109,20 @@ def test_a_duplicate_tells_the_same_event_again_and_puts_no_second_row(world: Wo
     assert first == second
 
 
+def test_what_a_row_says_is_told_though_its_day_is_closed_since(world: World) -> None:
+    """Seed 9910002328: an executor put the row and died, and others did before they told of it; by
+    then no success was expected any more."""
+    world.close("closed")
+    job = watched(world, calendar=("closed", CalendarRule.SKIP))
+    until_first(world)
+    look = world.reports[-1].message
+    world.close("closed", "2026-12-01")
+    world.clock.advance(100)
+    assert handle(world, look).handled is Handled.REPEATED
+    assert len(rows(world, job)) == 1
+    assert len(world.events.emitted) == 2
+
+
 @pytest.mark.parametrize("waits", [0, 1])
 def test_a_look_that_waited_tells_of_the_row_though_nothing_is_amiss_by_then(
     world: World, waits: int

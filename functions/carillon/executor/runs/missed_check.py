@@ -42,8 +42,10 @@ class MissedRunCheck:
     def _checked(self, job: Job | None, message: Message, now: datetime) -> Report:
         use = None if job is None else job.spec.calendar
         closed = CalendarReader(self._ports.calendars).closed_days(message.key.owner, use)
-        if job is None or not missed.is_expected(job, message, closed):
-            return Report(Handled.CHECKED, message, reason="no success is expected")
+        if job is None:
+            return Report(Handled.CHECKED, message, reason="there is no job")
+        if not missed.is_expected(job, message, closed):
+            return self._without_alert(job, message, now, "no success is expected")
         run = missed.last_run(message.key, partial(self._ports.history.get, job=job))
         note = missed.alert(run)
         if note is None or self._has_success(message):
