@@ -165,9 +165,10 @@ def late(known: Known) -> Iterator[Violation]:
 
 def _look_of(known: Known, row: Run) -> timedelta:
     """The wait for a chunk that may have the run under the generation before, as long as others in
-    it are called, at most; or for two messages of other generations, 1 and 2 s."""
-    if known.was_in_others_hands(row):
-        return _LONGEST_LOOK
+    it are called, at most; or for messages of other generations, each of which doubles it."""
+    times = known.times_in_others_hands(row)
+    if times > 0:
+        return max(_LONGEST_LOOK, timedelta(seconds=2**times))
     generations = known.generations.get(row.key.job_id, ())
     earliest = row.key.fire_at - _CHANGED_LATELY
     is_changed = any(earliest <= indexed.committed_at for indexed in generations[1:])

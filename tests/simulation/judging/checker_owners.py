@@ -125,7 +125,7 @@ def _waited(known: Known, row: Run) -> bool:
     """True if the run has waited for a permit, or for a message of another generation."""
     rows = (write.after for write in known.writes.get(row.key, ()))
     is_held = any(each is not None and waits_for_a_share(each) for each in rows)
-    return is_held or known.was_in_others_hands(row)
+    return is_held or known.times_in_others_hands(row) > 0
 
 
 def _late(known: Known, gap: Gap) -> Mapping[int, list[Run]]:

@@ -114,10 +114,10 @@ class Known(known.Known):
         is_orphaned = row.generation_id not in generations or (was_released and is_late)
         return is_orphaned and row.key.run_id not in self.deliveries
 
-    def was_in_others_hands(self, row: Run) -> bool:
-        """True if a message of another generation had the row first, and gave it back: of one that
-        was never committed, too, whose entries stand until each is met."""
-        return any(
+    def times_in_others_hands(self, row: Run) -> int:
+        """How often a message of another generation had the row first, and gave it back: of one
+        that was never committed, too, whose entries stand until each is met."""
+        return sum(
             write.method == "discard_claim"
             and write.before is not None
             and write.before.generation_id != row.generation_id

@@ -125,6 +125,19 @@ def test_of_a_generation_that_has_ended_nothing_more_comes() -> None:
     assert found(book.evidence(1200)) == []
 
 
+@pytest.mark.parametrize(("paused", "is_broken"), [(30, False), (90, True)])
+def test_one_that_ends_in_its_first_minute_may_leave_its_entries(
+    paused: int, is_broken: bool
+) -> None:
+    """Seed 9910002913: its segment was new, and no tick had been there yet."""
+    book = Book("* * * * *")
+    if is_broken:
+        book.ran_at(60)
+    book.delete(paused)
+    book.skipped(key_of(780), after(780), "deleted")
+    assert [rule for rule, _ in found(book.evidence(900))] == ["gone"] * is_broken
+
+
 def test_what_an_ended_generation_has_sent_is_met_once() -> None:
     book = ended()
     book.faults.append(after(620))
