@@ -74,6 +74,17 @@ class TestClaims:
         assert kit.chunks.claim(chunk), "its own"
         assert kit.chunks.get(chunk.key) == chunk
 
+    def test_who_held_a_fenced_chunk_finishes_it_no_more(self, kit: Kit) -> None:
+        chunk = a_chunk(kit)
+        assert not kit.chunks.fence(chunk, "another"), "there is none"
+        assert kit.chunks.claim(chunk)
+        assert kit.chunks.fence(chunk, "another")
+        assert kit.chunks.get(chunk.key) == replace(chunk, claim_id="another")
+        assert not kit.chunks.fence(chunk, "a third")
+        assert not kit.chunks.finish(all_ok(chunk))
+        assert kit.chunks.finish(all_ok(replace(chunk, claim_id="another")))
+        assert not kit.chunks.fence(replace(chunk, claim_id="another"), "a third")
+
     def test_a_final_chunk_is_not_claimed(self, kit: Kit) -> None:
         chunk = a_chunk(kit)
         final = all_ok(chunk)

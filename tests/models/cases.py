@@ -18,6 +18,7 @@ _PAIR = Variant(((0, XY),), ALL)
 _LESS = Variant(((0, XY), (0, X)), FAILS)
 """Of the second message y was removed."""
 _PAUSE = Variant(((0, X),), ALL, "pause")
+_CANCEL = Variant(((0, X),), ALL, "cancel")
 _YIELDS = Variant(((0, X),), ALL, "yields")
 _TOGETHER = Variant(((0, X + X2),), FAILS, own=2)
 _APART = Variant(((0, X), (1, X2)), FAILS, own=2)
@@ -37,6 +38,9 @@ CHUNKS = [
     _holds("the second message lacks y, a crash", 42_000, _LESS, crashes=1),
     _holds("a dead letter, doubled", 29_000, _PAIR, letters=1, doubles=1),
     _holds("a pause, a crash", 6_000, _PAUSE, crashes=1),
+    _holds("a cancel, a crash", 3_600, _CANCEL, crashes=1),
+    _holds("a cancel, a lapse, doubled", 8_400, _CANCEL, ends=FAILS, lapses=1, doubles=1),
+    _holds("a cancel beside y, a lapse", 17_000, _CANCEL, lists=((0, XY),), lapses=1),
     _holds("a change, a crash", 31_000, _YIELDS, crashes=1),
     _holds("a change, a lapse", 14_000, _YIELDS, lapses=1),
     _holds("a change to what lacks x, a crash", 3_600, _YIELDS, request="lacks", crashes=1),
@@ -71,6 +75,7 @@ CHUNK_BUGS = [
     _breaks("reads the jobs before the claim", _AGAIN, _CHANGED),
     _breaks("reads no jobs", "x starts under a claim after an acknowledged pause", _PAUSE),
     _breaks("finishes under any claim", "two successes of x", _ONE, lapses=1, doubles=1),
+    _breaks("cancels without a fence", "x has two outcomes", _CANCEL, ends=FAILS, lapses=1),
     _breaks("overwrites rows", _OFTEN, _ONE, ends=FAILS, lapses=1, doubles=1),
     _breaks("takes a refused row for an end", _LOST, _TOGETHER, crashes=1, doubles=1),
     _breaks("acknowledges what it could not record", _LOST, _PAIR),
@@ -82,6 +87,7 @@ CHUNK_BUGS = [
     _breaks("leaves a death uncounted", _OFTEN, _ONE, ends=FAILS, crashes=1),
     _breaks("counts a death only where there is no row", _OFTEN, _TOGETHER, crashes=1),
     _breaks("looks past a death", _OFTEN, _CHANGED, crashes=1),
+    _breaks("counts a death over a cancelled run", "a cancelled run goes on", _CANCEL, crashes=1),
     _breaks("discards a dead letter", _LOST, _ONE, letters=1),
     _breaks("does not look", _AGAIN, _CHANGED),
     _breaks("goes on beside a claimed chunk", _AGAIN, _CHANGED),

@@ -1,8 +1,8 @@
 """The chunk protocol as it is built: one claim and one finish for many runs.
 
 Executors stop, are paused past their leases, and meet duplicates; job X is changed or paused
-meanwhile. A crash stands for a lost answer, too: whoever comes next finds what was written. A
-message that waits may come at once: how long it waits decides nothing.
+meanwhile, or its run cancelled. A crash stands for a lost answer, too: whoever comes next finds
+what was written. A message that waits may come at once: how long it waits decides nothing.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,9 @@ from tests.models.chunk_state import (
     ALONE,
     Chunk,
     Executor,
+    Member,
     Moves,
+    Row,
     State,
     Text,
     Variant,
@@ -22,9 +24,11 @@ from tests.models.chunk_state import (
     sent,
     spared,
     unclaimed,
+    with_row,
 )
 from tests.models.chunk_turns import Turn, alone
 
+X: Member = ("x", 1)
 STEPS: dict[str, Callable[[Turn], Moves]] = {**vars(chunk_turns), **vars(alone_turns)}
 """An executor's step is the function of its name."""
 
@@ -59,6 +63,8 @@ class ChunkModel:
         if state.change == "asked" and request == "yields":
             state_then = sent(state, alone(("x", newer)))._replace(change="sent")
             yield "indexer sends x of the new generation", state_then
+        elif request == "cancel" and "cancelled" not in state.change:
+            yield from _cancel_moves(self.variant, state)
         elif state.change == "asked" and request == "pause":
             yield "COMMIT of the pause", state._replace(change="committed", halted=True)
         elif state.change == "committed":
@@ -77,10 +83,13 @@ class ChunkModel:
             row, in_chunks = state.rows[at(name)], _in_chunks(state, name)
             if state.oks[at(name)] > 1:
                 found.append(f"two successes of {name}")
-            if in_chunks and row.status in ("succeeded", "dead", "skipped"):
+            ends = {"succeeded", "dead", "skipped", state.change}
+            if in_chunks and row.status in ends:
                 found.append(f"{name} has two outcomes")
             if state.spare[at(name)] < 0:
                 found.append(f"{name} is called again for no reason")
+        if "cancelled" in state.change and state.rows[0].status != "cancelled":
+            found.append("a cancelled run goes on")
         return found
 
     def unfinished(self, end: State) -> list[str]:
@@ -89,9 +98,9 @@ class ChunkModel:
             row, in_chunks = end.rows[at(name)].status, _in_chunks(end, name)
             if name == "x" and self.variant.own_lacks and self.variant.orphan:
                 found += [f"a row says {row}, at an instant that is none"] * (row != "none")
-            elif in_chunks and row != "none":
+            elif in_chunks and row != "none" and end.change != "cancelled by row":
                 found.append(f"{name} succeeded in a chunk, and its row says {row}")
-            elif not in_chunks and row not in ("succeeded", "dead", "skipped"):
+            elif not in_chunks and row not in ("succeeded", "dead", "skipped", "cancelled"):
                 found.append(f"{name} ends without an outcome")
         return found
 
@@ -99,6 +108,22 @@ class ChunkModel:
 def _in_chunks(state: State, name: str) -> int:
     ends = [each for c in state.chunks for each in zip(c.members, c.ends, strict=False)]
     return sum(member[0] == name and end == "ok" for member, end in ends)
+
+
+def _cancel_moves(variant: Variant, state: State) -> Moves:
+    """Cancel x: over its row, which counts more than a chunk then; or in the place of none, once
+    nobody can finish the chunk that has it."""
+    row, cancelled = state.rows[0].status, with_row(state, "x", Row("cancelled"))
+    if row in ("running", "retrying"):
+        yield "x is CANCELLED by its row", cancelled._replace(change="cancelled by row")
+    elif row == "none" and state.change == "fenced":
+        yield "x is CANCELLED in the place of no row", cancelled._replace(change="cancelled")
+    elif row == "none":
+        for n, chunk in enumerate(state.chunks):
+            if chunk.status == "claimed" and not chunk.live and X in chunk.members:
+                claim = chunk.claim if variant.bug == "cancels without a fence" else 0
+                fenced = (*state.chunks[:n], chunk._replace(claim=claim), *state.chunks[n + 1 :])
+                yield "its chunk is FENCED", state._replace(chunks=fenced, change="fenced")
 
 
 def _lapse_moves(state: State) -> Moves:

@@ -63,9 +63,10 @@ class Executor(NamedTuple):
 
 
 class State(NamedTuple):
-    """`change` is how far the request has got: asked, sent, committed, over. `spare` is how often x
-    and y may still be called: once, and once more for each attempt that failed, died or lapsed;
-    `calls` is how often x was."""
+    """`change` is how far the request has got: asked, sent, committed, over; or
+    fenced, cancelled. `spare` is
+    how often x and y may still be called: once, and once more for each attempt that failed, died or
+    lapsed; `calls` is how often x was."""
 
     chunks: tuple[Chunk, ...]
     messages: tuple[Text, ...]
@@ -90,9 +91,10 @@ Moves = Iterator[tuple[str, State]]
 @dataclass(frozen=True, slots=True)
 class Variant:
     """`lists` are the messages of chunks: a chunk's number and what each lists. `ends` is what may
-    become of x in a chunk. `request`: pause; or change to a generation that has x too (`yields`),
-    has it not (`lacks`), or begins after it (`after`). Where `own` is 2, generation 1 was replaced
-    long ago, or is an `orphan`, which never was the job's own; `own_lacks`: 2 has no x."""
+    become of x in a chunk. `request`: pause; cancel of x; or change to a generation that has x too
+    (`yields`), has it not (`lacks`), or begins after it (`after`). Where `own` is 2, generation 1
+    was replaced long ago, or is an `orphan`, which never was the job's own; `own_lacks`: 2 has no
+    x."""
 
     lists: tuple[tuple[int, tuple[Member, ...]], ...]
     ends: tuple[str, ...] = ("ok",)

@@ -277,7 +277,10 @@ def following(turn: Turn) -> Moves:
             if is_other and row.live and not only_new:
                 yield turn.leaves(f"finds the row of {member} claimed for others")
                 return
-            if row.status == "none" or (is_other and not only_new):
+            is_free = row.status == "none" or (
+                row.status == "cancelled" and turn.has("counts a death over a cancelled run")
+            )
+            if is_free or (is_other and not only_new):
                 others = {m[1] for m in me.text.members if m[0] == member[0]}
                 by, attempt = tuple(sorted({*others, *row.by})), max(row.attempt, 1)
                 state = with_row(state, member[0], Row("running", 0, False, attempt, by))

@@ -57,6 +57,10 @@ class History:
         # A row may have been put between the two reads.
         return row if found is not None or row is not None else self._runs.get(key)
 
+    def fence(self, key: RunKey, claim_id: str) -> bool:
+        """Take the run's chunk from an executor that has died, see `PackedRuns.fence`."""
+        return self._packed is not None and self._packed.fence(key, claim_id)
+
     def whole(self, run: Run) -> Run:
         """The run with its whole result, where that is kept beside its row."""
         text = None if run.result_bytes is None else self._runs.get_result(run)

@@ -12,7 +12,7 @@ from carillon.domain.chunks.history import (
     newest_first,
     records_of,
 )
-from carillon.domain.chunks.looking import Look
+from carillon.domain.chunks.looking import CLAIMED_WITHIN, Look
 from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.chunks.placing import Plan
 from carillon.domain.job import Job, JobState
@@ -88,6 +88,25 @@ class PackedRuns:
         for reason in reasons:
             raise UnreadableRowError(reason)
         return None
+
+    def fence(self, key: RunKey, claim_id: str) -> bool:
+        """Take the chunk that has the run from its executor, which has died: nobody records a
+        success of it then. False where its lease has not lapsed, or another chunk may have the run.
+
+        By strong reads. Raises UnreadableRowError.
+        """
+        now, fenced = self._clock.now(), False
+        for look in self.looks(self._jobs.get(key.owner, key.job_id), key):
+            chunk_key, chunk = named_by(self._chunks, look)
+            if chunk is None:
+                if chunk_key is not None and now < chunk_key.due_at + CLAIMED_WITHIN:
+                    return False
+            elif look.ref in chunk.refs and (run := _in_chunk(chunk, look, key)) is not None:
+                is_held = run.lease_until is None or now < run.lease_until
+                if is_held or not self._chunks.fence(chunk, claim_id):
+                    return False
+                fenced = True
+        return fenced
 
     def looks(self, job: Job | None, key: RunKey) -> list[Look]:
         """All the chunks in which the occurrence may be. Raises UnreadableRowError."""

@@ -39,6 +39,11 @@ class ChunkStore(Protocol):
         """Put the final row if the stored one is claimed under `chunk.claim_id`."""
         ...
 
+    def fence(self, chunk: Chunk, claim_id: str) -> bool:
+        """Put the claimed row again, under this claim, if the stored one is claimed under
+        `chunk.claim_id`: nobody can finish it under that any more."""
+        ...
+
     def get_plan(self, segment: int, minute: int) -> Plan | None:
         """The plan, strongly consistent. Raises UnreadableRowError."""
         ...

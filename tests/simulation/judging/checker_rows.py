@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from carillon.audit.evidence import Violation
+from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.job import JobState
 from carillon.domain.run import DeadReason, Resolution, Run, RunKind, RunStatus
 from tests.simulation.judging.evidence import BY_CHUNK, Ack, RunWrite
@@ -37,7 +38,7 @@ _NEXT: dict[RunStatus | None, frozenset[RunStatus | None]] = {
 written again when it is settled."""
 _BORN_SO = {RunStatus.SKIPPED: RunKind.MISSED, RunStatus.MISSED: RunKind.WATCH}
 """Rows of these kinds alone begin with these statuses. CANCELLED, too, begins a row: that of the
-redrive which a discard forbids."""
+redrive which a discard forbids, and of a run whose executor died in a chunk."""
 _NEVER_STARTED = timedelta(days=10)
 _DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
 
@@ -52,6 +53,10 @@ def wrong_ways(known: Known) -> Iterator[Violation]:
                 yield Violation(_I4, key.job_id, text, key.fire_at)
 
 
+def _died_in_chunk(cancelled: Run) -> bool:
+    return [each.error for each in cancelled.attempts] == [EXECUTOR_DIED]
+
+
 def _fault_of(write: RunWrite) -> str | None:
     before, after = write.before, write.after
     was = None if before is None else before.status
@@ -59,7 +64,7 @@ def _fault_of(write: RunWrite) -> str | None:
     if now not in _NEXT.get(was, frozenset()):
         return f"{_said(was)} became {_said(now)}"
     if before is None and after is not None:
-        if after.status is RunStatus.CANCELLED and not after.key.redrive:
+        if after.status is RunStatus.CANCELLED and not (after.key.redrive or _died_in_chunk(after)):
             return f"it began as {_said(now)}"
         kind = _BORN_SO.get(after.status)
         if kind is not None and after.key.kind is not kind:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from carillon.audit.evidence import Violation
-from carillon.domain.run import RunStatus
-from tests.simulation.judging.evidence import Delivery, RunWrite
+from carillon.domain.run import Run, RunStatus
+from tests.simulation.judging.evidence import BY_CHUNK, Delivery, RunWrite
 from tests.simulation.judging.known import Known
 
 _STOPPED = timedelta(seconds=4)
@@ -19,8 +19,11 @@ _HALVES = 4
 def stopped(known: Known) -> Iterator[Violation]:
     """The call of a run that is cancelled while it is running ends soon, and is on record."""
     for key, writes in known.writes.items():
+        in_chunk = None
         for write in writes:
-            for text in _faults_of(known, write):
+            if write.method == BY_CHUNK[0]:
+                in_chunk = write.after
+            for text in _faults_of(known, write, in_chunk):
                 yield Violation("stop", key.job_id, f"{key.run_id}: {text}", key.fire_at)
 
 
@@ -36,14 +39,17 @@ def _latency(known: Known) -> timedelta:
     return timedelta(seconds=known.evidence.circumstances.latency_seconds)
 
 
-def _faults_of(known: Known, write: RunWrite) -> Iterator[str]:
-    before, after = write.before, write.after
+def _faults_of(known: Known, write: RunWrite, in_chunk: Run | None) -> Iterator[str]:
+    """`in_chunk` is the run as its chunk had it, in the place of no row."""
+    before, after = write.before or in_chunk, write.after
     if before is None or after is None or before.status is not RunStatus.RUNNING:
         return
     if after.status is not RunStatus.CANCELLED:
         return
     lapsed = before.lease_until is None or before.lease_until <= after.updated_at
     began_at = before.attempt_started_at or before.updated_at
+    if write.before is None and not lapsed:
+        yield f"it was stopped at {write.at} in a chunk, under a lease until {before.lease_until}"
     if not (lapsed or before.is_open) and after.updated_at - began_at < _YOUNGEST:
         yield f"it was stopped at {write.at}, and had begun at {began_at}"
     if [each.attempt for each in after.attempts[len(before.attempts) :]] != [before.attempt]:

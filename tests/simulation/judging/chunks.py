@@ -2,7 +2,7 @@
 was claimed and finished by whoever held the chunk."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 from carillon.domain.chunks.chunk import Chunk, Outcome, ref_of, run_under, success_of
@@ -70,8 +70,15 @@ class SeenChunks:
             if message.key.run_id == run_id:
                 yield RunWrite(at, process, BY_CHUNK[0], None, run_under(held, message))
 
-    def finishes(self, process: str, chunk: Chunk | None, at: datetime) -> Iterator[RunWrite]:
-        """The finishes that a chunk's finish stands for: those of its successes."""
+    def finishes(
+        self,
+        process: str,
+        chunk: Chunk | None,
+        at: datetime,
+        row_counts: Callable[[RunKey], bool],
+    ) -> Iterator[RunWrite]:
+        """The finishes that a chunk's finish stands for: those of its successes, where no row
+        counts more."""
         if chunk is None or chunk.ends is None or self._final.get(chunk.key) == chunk:
             return
         is_holders = chunk.key not in self._final and self.held_by(process) == chunk.key
@@ -80,6 +87,8 @@ class SeenChunks:
         for ref, end in chunk.ends.items():
             if end.outcome is Outcome.OK:
                 message = self._members[chunk.key][ref]
+                if row_counts(message.key):
+                    continue
                 claimed, done = run_under(chunk, message), success_of(chunk, message, end)
                 self.by_chunk[message.key] = done
                 yield RunWrite(at, process, method, claimed, done)

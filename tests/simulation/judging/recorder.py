@@ -10,7 +10,7 @@ from carillon.audit.evidence import Gap, JobVersion
 from carillon.domain.execution import returning
 from carillon.domain.message import Message
 from carillon.domain.operation import Operation
-from carillon.domain.run import Run, RunKey, RunKind
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.wheel.entry import minute_start
 from carillon.domain.wheel.segment import Backlog, Control
 from carillon.errors import StoreUnavailableError
@@ -237,15 +237,26 @@ class Recorder:
         """The row tells whether the write had an effect."""
         stored = self._known_deployment().stores.chunks.get(args[0].key)
         process = _process(task)
-        for write in self._chunks.finishes(process, stored, self._now()):
+        now, counts = self._now(), self._is_cancelled_by_row
+        for write in self._chunks.finishes(process, stored, now, counts):
             job_id = "" if write.after is None else write.after.key.job_id
             read = self._reads.get((process, job_id))
             revision = None if read is None else read.revision
             self._writes.append(replace(write, job_revision=revision))
         self._rows.update(self._chunks.by_chunk)
 
+    def _is_cancelled_by_row(self, key: RunKey) -> bool:
+        """True if a row that the run had was cancelled: one of whose put its executor has no
+        answer, or another generation's claim."""
+        row = self._rows.get(key)
+        return (
+            row is not None
+            and row.status is RunStatus.CANCELLED
+            and any(write.after == row and write.before is not None for write in self._writes)
+        )
+
     def _claimed(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
-        if task is not None:
+        if task is not None and answer is not False:
             # What struck before the call that made the claim is no business of the claim's.
             name = handler_of(task.name)
             self._faults_before_claim[name, args[0].key.run_id] = self._faults.get(name, 0)

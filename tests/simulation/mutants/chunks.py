@@ -15,7 +15,7 @@ from carillon.domain.chunks.message import ChunkMessage
 from carillon.domain.chunks.placing import Group, Plan
 from carillon.domain.decisions import Claim, Drop, Leave, Proceed, Start
 from carillon.domain.execution.transitions import ClaimTerms
-from carillon.domain.run import Run, RunKey
+from carillon.domain.run import Run, RunKey, RunStatus
 from carillon.domain.wheel.entry import minute_start
 from carillon.executor.batch import Report
 from carillon.executor.chunks.looks import ChunkLooks
@@ -191,6 +191,16 @@ def _plain(body: dict[str, Any], draws: Draws) -> dict[str, Any]:
     }
 
 
+def _over_the_cancelled(original: Code) -> Code:
+    def decide(seen: Run | None, died: Run, now: datetime) -> Claim | Leave | Drop:
+        if seen is not None and seen.status is RunStatus.CANCELLED:
+            return Claim(replace(died, token=seen.token + 1), seen)
+        decision: Claim | Leave | Drop = original(seen, died, now)
+        return decision
+
+    return decide
+
+
 _LOST = ("I1", "I2", "late")
 _TWICE = ("I2", "I1", "attempts", "I4", "overlap")
 
@@ -233,6 +243,20 @@ CHUNKS: tuple[Mutant, ...] = (
         "the attempts of a disbanded chunk get no rows",
         (Swap(ChunkProtocol, "_uncounted", instead(lambda self, died: set[RunKey]())),),
         reshape=both(_for_chunks, _short_lived, faulty(dies=0.1)),
+    ),
+    Mutant(
+        "cancelled_without_a_fence",
+        _TWICE,
+        "a run is cancelled in its chunk, and whoever holds that may record its success",
+        (Swap(MemoryChunkStore, "fence", instead(lambda self, chunk, claim_id: True)),),
+        reshape=both(_for_chunks, _short_lived, asked("stop", 4), faulty(paused=0.05)),
+    ),
+    Mutant(
+        "death_over_a_cancelled_run",
+        ("I1",),
+        "the attempt of a disbanded chunk is put over the row of a run that was cancelled",
+        (Swap(protocol, "decide_death", _over_the_cancelled),),
+        reshape=both(_for_chunks, _short_lived, asked("stop", 4), faulty(dies=0.1)),
     ),
     Mutant(
         "no_look_at_chunks",

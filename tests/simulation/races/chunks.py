@@ -1,9 +1,11 @@
 """Races of a chunk: against whatever changes its job, against itself, and against its end."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
 from carillon.domain.run import RunStatus
+from tests.simulation.races.ending import Ending
 from tests.simulation.races.exploration import Actor, Setting
 from tests.simulation.races.kit import (
     JOB_ID,
@@ -17,6 +19,7 @@ from tests.simulation.races.kit import (
     lived,
     race,
     request,
+    run_id,
 )
 from tests.simulation.races.replay import World
 from tests.simulation.races.stores import FUNCTION_SECONDS, Contents, Kept
@@ -27,6 +30,7 @@ _CHUNKED = replace(OPTIONS, chunks=True)
 _SCHEDULE: dict[str, object] = {"schedule": {"cron": "5,6 13 * * *"}}
 _LATER = job_patch({"schedule": {"cron": "5,7 13 * * *"}})
 PAUSE = request("pause", lambda api: api.jobs.pause(OWNER, JOB_ID))
+CANCEL = request("cancel", lambda api: api.runs.cancel(OWNER, JOB_ID, run_id(65)))
 CHANGE = request("change", lambda api: api.jobs.change(OWNER, JOB_ID, _LATER, None))
 
 
@@ -70,6 +74,11 @@ def disband_against_finish() -> Setting:
     )
 
 
+def cancel_against_finish() -> Setting:
+    """The lease of the chunk may lapse before the request comes."""
+    return _race(_sent(), executor(), CANCEL, passing=FUNCTION_SECONDS + 2)
+
+
 def _consumer() -> Actor:
     def act(world: World) -> None:
         kept: Kept | None = world.lanes.receive("")
@@ -85,6 +94,12 @@ def dead_letter_against_executor() -> Setting:
     return _race(doubled(_sent()), executor(), _consumer())
 
 
+def _cancelled_for_good(ending: Ending) -> Iterator[str]:
+    run = ending.run(run_id(65))
+    if ending.told and (run is None or run.status is not RunStatus.CANCELLED):
+        yield f"a cancellation was answered, but the run is {run and run.status}"
+
+
 _RAN_OR_PAUSED = frozenset({RunStatus.SUCCEEDED, RunStatus.SKIPPED})
 CHUNK_RACES = (
     Race(
@@ -96,6 +111,13 @@ CHUNK_RACES = (
     Race("chunk against change", chunk_against_change, "died_member_not_sent"),
     Race("chunk against itself", chunk_against_itself, "final_chunk_acknowledged"),
     Race("disband against finish", disband_against_finish, "chunk_finished_by_anybody"),
+    Race(
+        "cancel against finish",
+        cancel_against_finish,
+        "death_over_a_cancelled_run",
+        allowed=frozenset({RunStatus.SUCCEEDED, RunStatus.CANCELLED}),
+        check=_cancelled_for_good,
+    ),
     Race(
         "dead letter against executor", dead_letter_against_executor, "chunk_disbanded_alive", 5_000
     ),

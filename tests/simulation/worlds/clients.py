@@ -15,8 +15,10 @@ from carillon.api.http.problems import Kind, ProblemError
 from carillon.api.http.requests import Precondition
 from carillon.api.jobs.request_models import PauseBody
 from carillon.api.operations.models import BackfillBody, DeadLetterBody, HandOverBody
+from carillon.domain.chunks.chunk import Chunk, ref_of
+from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.operation import Operation, OperationKind
-from carillon.domain.run import DEAD_LETTER, Run, RunStatus
+from carillon.domain.run import DEAD_LETTER, Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
 from carillon.errors import CarillonError, QueueUnavailableError, StoreUnavailableError
@@ -52,6 +54,8 @@ _SKEW_US = int(SKEW_LIMIT_SECONDS * 1e6)
 off by more."""
 _STOPPED_AFTER_SECONDS = (1.95, 2.0, 2.05, 2.5, 3.9, 4.1, 7.0, 12.0)
 """How long after the claim of a run it is stopped, if it is still under way."""
+_AFTER_A_LEASE_SECONDS = (0.0, 0.1, 2.0, 10.0)
+"""How long after the lease of its chunk has lapsed."""
 
 
 CLIENT = Author(AuthorKind.PERSON, "owner", "", Via.API)
@@ -138,7 +142,10 @@ class Clients:
     def _observe(
         self, task: Task | None, port: str, method: str, args: tuple[Any, ...], answer: object
     ) -> None:
-        """A run row that was written may be what a request waits for."""
+        """A run row that was written may be what a request waits for, or a chunk whose executor
+        is to die."""
+        if (port, method, answer) == ("chunks", "claim", True):
+            self._wait_for_the_lease(args[0])
         if port != "runs" or not self._waiting or method not in ("claim", "finish") or not answer:
             return
         row: Run = args[0]
@@ -146,6 +153,31 @@ class Clients:
         for request in [each for each in waiting if _may_be(each.what, row)]:
             self._waiting[row.key.job_id].remove(request)
             self._send_about(request, row)
+
+    def _wait_for_the_lease(self, chunk: Chunk) -> None:
+        loop, jobs = self._deployment.loop, self._deployment.stores.jobs
+        for job_id, requests in self._waiting.items():
+            stops = [each for each in requests if each.what == "stop"]
+            job = jobs.get(self._plans[stops[0].job].owner, job_id) if stops else None
+            if job is None:
+                continue
+            ref = ref_of(job_id, job.generation.generation_id, job.spread_seconds)
+            if ref in chunk.refs:
+                fire_at = chunk.key.due_at - timedelta(seconds=job.spread_seconds)
+                key = RunKey(job.owner, job_id, RunKind.SCHEDULED, fire_at)
+                draws = Draws(self._scenario.seed, f"moment of {stops[0].name}")
+                lapses_in = (chunk.lease_until - loop.instant()).total_seconds()
+                later = lapses_in + draws.choice(_AFTER_A_LEASE_SECONDS)
+                loop.after(later, partial(self._stop_in_chunk, stops[0], key, chunk.key))
+
+    def _stop_in_chunk(self, request: Request, key: RunKey, of: ChunkKey) -> None:
+        """Stop a run that only its chunk tells of, whose executor must have died."""
+        stores, waiting = self._deployment.stores, self._waiting[key.job_id]
+        chunk, now = stores.chunks.get(of), self._deployment.loop.instant()
+        is_left = chunk is not None and not chunk.is_final and stores.runs.get(key) is None
+        if is_left and request in waiting and now < self._scenario.calm_at:
+            waiting.remove(request)
+            self._send(_Sent(request, self._step_about(request, key.run_id), now))
 
     def _send_about(self, request: Request, run: Run) -> None:
         loop = self._deployment.loop

@@ -1,15 +1,19 @@
 """Runs that only chunks tell of, as the API answers them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
+from carillon.clock import SystemEntropy
 from carillon.domain.chunks.chunk import Chunk, Ended, Outcome, finished, ref_of
+from carillon.domain.chunks.history import left_by
+from carillon.domain.chunks.looking import CLAIMED_WITHIN
 from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.chunks.placing import Plan
-from carillon.domain.job import Job, Lane
-from carillon.domain.run import RunKey, RunKind
+from carillon.domain.job import Generation, Job, Lane
+from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.wheel.entry import minute_of
 from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import OWNER, Client
@@ -110,6 +114,84 @@ def test_a_run_in_a_claimed_chunk_is_not_cancelled(packed: Packed, seconds: int)
     assert "again" in answer.json["detail"]
     assert answer.headers["retry-after"] == "2"
     assert packed.world.runs.list(OWNER, packed.job.job_id, 10).items == ()
+
+
+def test_a_run_whose_executor_died_in_a_chunk_is_cancelled(packed: Packed) -> None:
+    chunk = packed.claimed()
+    packed.world.clock.set(chunk.lease_until)
+    answer = packed.client.post(f"{packed.run_path}/cancel")
+    assert answer.status == 200, answer.text
+    assert answer.json["status"] == "cancelled"
+    (attempt,) = answer.json["attempts"]
+    assert attempt["error"]["kind"] == "executor_died"
+    (told,) = packed.world.queue.kept()
+    assert told.message.key == packed.key, "nobody else may tell of it for long"
+    assert packed.client.get(packed.run_path).json == answer.json
+
+
+def test_an_executor_that_had_only_stood_still_records_no_success_of_it(packed: Packed) -> None:
+    chunk = packed.claimed()
+    packed.world.clock.set(chunk.lease_until)
+    cancelled = packed.client.post(f"{packed.run_path}/cancel").json
+    end = Ended(Outcome.OK, DUE_AT, DUE_AT + AFTER)
+    assert not packed.world.chunks.finish(finished(chunk, {chunk.refs[0]: end}))
+    assert packed.client.get(packed.run_path).json == cancelled
+    (listed,) = packed.client.get(f"{packed.path}/runs").json["items"]
+    assert listed["status"] == "cancelled"
+
+
+def test_nor_is_one_cancelled_whose_success_comes_meanwhile(
+    packed: Packed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunk, fence = packed.claimed(), packed.world.chunks.fence
+    packed.world.clock.set(chunk.lease_until)
+    end = Ended(Outcome.OK, DUE_AT, DUE_AT + AFTER)
+
+    def too_late(seen: Chunk, claim_id: str) -> bool:
+        assert packed.world.chunks.finish(finished(chunk, {chunk.refs[0]: end}))
+        return fence(seen, claim_id)
+
+    monkeypatch.setattr(packed.world.chunks, "fence", too_late)
+    assert packed.client.post(f"{packed.run_path}/cancel").status == 409
+    assert packed.client.get(packed.run_path).json["status"] == "succeeded"
+
+
+def test_nor_one_that_another_generations_chunk_may_yet_have(packed: Packed) -> None:
+    """It has still to come, as its plan says. A minute late it would run nothing."""
+    world, job = packed.world, packed.job
+    made_at = DUE_AT - timedelta(hours=5)
+    older = Generation(SystemEntropy().new_id(made_at), made_at)
+    replaced = replace(job, generation=older, segment=job.segment + 1)
+    record = left_by(replaced, job, world.settings.run_lifetime)
+    assert record is not None
+    world.chunks.put_record(replace(record, until_at=DUE_AT))
+    chunk = claimed_at(world, replaced, DUE_AT)
+    one = {(0, Lane.NORMAL): 1}
+    assert world.chunks.put_plan(Plan(job.segment, chunk.key.minute, "", chunk.expires_at, one))
+    world.clock.set(chunk.lease_until)
+    assert packed.client.post(f"{packed.run_path}/cancel").status == 409
+    world.clock.set(DUE_AT + CLAIMED_WITHIN)
+    assert packed.client.post(f"{packed.run_path}/cancel").status == 200
+
+
+def test_what_was_a_claim_that_is_withdrawn_meanwhile_is_not_cancelled(
+    packed: Packed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was for an instant that is none, perhaps."""
+    runs, clock = packed.world.runs, packed.world.clock
+    now, lapses_at = clock.now(), clock.now() + timedelta(minutes=1)
+    fields = packed.key, RunStatus.RUNNING, 1, 1, "claim", "of none", now, now + timedelta(days=1)
+    row = Run(*fields, lease_until=lapses_at)
+    assert runs.claim(row, None)
+    clock.set(lapses_at)
+    claim = runs.claim
+
+    def withdrawn(run: Run, over: Run | None) -> bool:
+        return runs.discard_claim(row) and claim(run, over)
+
+    monkeypatch.setattr(runs, "claim", withdrawn)
+    assert packed.client.post(f"{packed.run_path}/cancel").status == 409
+    assert packed.client.get(packed.run_path).status == 404
 
 
 def test_a_success_is_neither_cancelled_nor_redriven(packed: Packed) -> None:

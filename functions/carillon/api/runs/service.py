@@ -156,12 +156,21 @@ class RunService:
             if isinstance(cancelled, NotCancellable):
                 again_after = cancelled.again_after_seconds
                 raise NotCancellableError(run_id, cancelled.reason, again_after)
-            if self._runs.claim(cancelled, run):
+            if self._puts(cancelled, run):
                 self._order_what_follows(cancelled)
                 return cancelled
-            if self._runs.get(run.key) is None:
-                raise NotCancellableError(run_id, _IN_A_CHUNK, LOOK_SECONDS)
         raise ContendedError(run_id, "run")
+
+    def _puts(self, cancelled: Run, seen: Run) -> bool:
+        """Put the cancelled row over the one that was seen; False where that has changed. A run in
+        a chunk has none: its place is taken once nobody can finish the chunk any more."""
+        if self._runs.claim(cancelled, seen):
+            return True
+        if self._runs.get(seen.key) is not None:
+            return False
+        if not self._history.fence(seen.key, cancelled.claim_id):
+            raise NotCancellableError(seen.key.run_id, _IN_A_CHUNK, LOOK_SECONDS)
+        return self._runs.claim(cancelled, None)
 
     def _order_what_follows(self, cancelled: Run) -> None:
         """Let an executor receive a message for the run: the next of a fixed delay, or a run

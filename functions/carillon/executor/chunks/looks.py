@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from carillon.domain.chunks.chunk import Outcome, dead_attempt
-from carillon.domain.chunks.looking import Look, looks_of, was_just_changed
+from carillon.domain.chunks.looking import CLAIMED_WITHIN, Look, looks_of, was_just_changed
 from carillon.domain.decisions import (
     LONGEST_BRIEF_WAIT,
     Defer,
@@ -22,10 +22,6 @@ from carillon.domain.message import Message
 from carillon.domain.run import Run
 from carillon.executor.ports import ExecutorPorts
 from carillon.services.packed import named_by
-
-_TO_COME = LATE + timedelta(seconds=5)
-"""A chunk that is claimed later than that after its time runs nothing; with the difference of two
-clocks."""
 
 
 class ChunkLooks:
@@ -49,11 +45,12 @@ class ChunkLooks:
         Made under the claim of the run's row, by strong reads. Raises StoreUnavailableError and
         UnreadableRowError.
         """
+        claimed_by = message.due_at + CLAIMED_WITHIN
         for look in self._looks(job, message, over, now):
             key, chunk = named_by(self._ports.chunks, look)
             is_own = look.generation_id == job.generation.generation_id
-            if chunk is None and key is not None and is_own and now < message.due_at + _TO_COME:
-                return Defer(message.due_at + _TO_COME, "a chunk that may have it is to come")
+            if chunk is None and key is not None and is_own and now < claimed_by:
+                return Defer(claimed_by, "a chunk that may have it is to come")
             if chunk is None or look.ref not in chunk.refs:
                 continue
             if chunk.ends is None:

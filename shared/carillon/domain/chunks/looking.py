@@ -8,12 +8,17 @@ from carillon.clock import id_created_at
 from carillon.domain.chunks.chunk import ref_of
 from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.chunks.placing import Group, Place, Plan, chunked_from
+from carillon.domain.execution.lateness import LATE
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.wheel.entry import YOUNG_ENTRY, minute_of
 
 _COMMITTED_WITHIN = YOUNG_ENTRY
 """From the making of a generation to its commit, which may stand still, and the difference of two
+clocks."""
+
+CLAIMED_WITHIN = LATE + timedelta(seconds=5)
+"""A chunk that is claimed later than that after its time runs nothing; with the difference of two
 clocks."""
 
 

@@ -8,6 +8,7 @@ from carillon.domain import policies
 from carillon.domain.calendar import resolve, shifts
 from carillon.domain.decisions import SkipReason
 from carillon.domain.events import EventType
+from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.policies import OnComplete, Overlap
@@ -74,14 +75,16 @@ def check_again_at(following: Message, now: datetime) -> datetime | None:
 
 
 def message_of_cancelled(job: Job, run: Run, now: datetime) -> Message | None:
-    """A message for a cancelled run, so that what follows from its end is done: the run's own may
-    come much later. None where nothing follows."""
+    """A message for a cancelled run, so that what follows from its end is done, and an attempt that
+    died is told of: the run's own may come much later. None where nothing follows."""
     message = queued_run_message(run, job)
     if run.completion is not None:  # it may have kept permits
         return replace(message, due_at=now.replace(microsecond=0), attempt=run.attempt)
     if run.key.kind is RunKind.CALLBACK:
         return None
-    if message.after_finish or job.spec.overlap is not Overlap.ALLOW or may_complete(job, run):
+    has_died = any(each.error == EXECUTOR_DIED for each in run.attempts[-1:])
+    follows = message.after_finish or job.spec.overlap is not Overlap.ALLOW
+    if has_died or follows or may_complete(job, run):
         return replace(message, due_at=now.replace(microsecond=0))
     return None
 

@@ -3,6 +3,7 @@
 import json
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 
@@ -48,8 +49,10 @@ class DynamoChunkStore:
         return self._table.put(chunk_item_of(chunk), ChunkRow.kind.does_not_exist())
 
     def finish(self, chunk: Chunk) -> bool:
-        is_held = (ChunkRow.claim_id == chunk.claim_id) & ChunkRow.ends.does_not_exist()
-        return self._table.put(chunk_item_of(chunk), is_held)
+        return self._put_over(chunk.claim_id, chunk)
+
+    def fence(self, chunk: Chunk, claim_id: str) -> bool:
+        return self._put_over(chunk.claim_id, replace(chunk, claim_id=claim_id))
 
     def get_plan(self, segment: int, minute: int) -> Plan | None:
         item = self._table.get(_plan_partition(segment, minute), _PLAN)
@@ -80,6 +83,10 @@ class DynamoChunkStore:
                 break
         by_revision = {int(item["run_key"]["S"]): item for item in items}
         return _readable(by_revision, lambda _, item: record_of(owner, job_id, item))
+
+    def _put_over(self, claim_id: str, chunk: Chunk) -> bool:
+        is_held = (ChunkRow.claim_id == claim_id) & ChunkRow.ends.does_not_exist()
+        return self._table.put(chunk_item_of(chunk), is_held)
 
     def _read(
         self,

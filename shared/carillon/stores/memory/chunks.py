@@ -31,14 +31,10 @@ class MemoryChunkStore:
             return self.chunks.setdefault(chunk.key, row) == row
 
     def finish(self, chunk: Chunk) -> bool:
-        row = _as_stored(chunk)
-        with self._lock:
-            stored = self.chunks.get(chunk.key)
-            if stored is None:
-                return False
-            if not stored.is_final and stored.claim_id == chunk.claim_id:
-                self.chunks[chunk.key] = stored = row
-            return stored == row
+        return self._put_over(chunk.claim_id, chunk)
+
+    def fence(self, chunk: Chunk, claim_id: str) -> bool:
+        return self._put_over(chunk.claim_id, replace(chunk, claim_id=claim_id))
 
     def get_plan(self, segment: int, minute: int) -> Plan | None:
         with self._lock:
@@ -67,6 +63,16 @@ class MemoryChunkStore:
     ) -> Read[int, GenerationRecord]:
         with self._lock:
             return Read(dict(self._records.get((owner, job_id), {})), {})
+
+    def _put_over(self, claim_id: str, chunk: Chunk) -> bool:
+        row = _as_stored(chunk)
+        with self._lock:
+            stored = self.chunks.get(chunk.key)
+            if stored is None:
+                return False
+            if not stored.is_final and stored.claim_id == claim_id:
+                self.chunks[chunk.key] = stored = row
+            return stored == row
 
 
 def _as_stored(chunk: Chunk) -> Chunk:
