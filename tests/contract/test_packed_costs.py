@@ -9,7 +9,7 @@ import pytest
 from moto import mock_aws
 
 from carillon.api.jobs.summaries import Include, SummaryService
-from carillon.clock import ManualClock, SystemClock
+from carillon.clock import ManualClock, SystemClock, SystemEntropy
 from carillon.domain.chunks.chunk import Chunk, Ended, Outcome, finished, ref_of
 from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.chunks.placing import Plan
@@ -18,6 +18,7 @@ from carillon.domain.policies import Overlap
 from carillon.domain.run import RunStatus
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.wheel.entry import minute_of
+from carillon.reindexing.reindexing import Reindex
 from carillon.schedules import parse_schedule
 from carillon.schedules.insight.cost import Line
 from carillon.services import history
@@ -128,3 +129,16 @@ def test_a_page_of_rows_costs_two_small_reads_more(meter: ClientMeter, stores: S
     meter.clear()
     assert history_of(stores).page(OWNER, job.job_id, 20).items == ()
     assert meter.amounts[Line.READS] <= 2
+
+
+def test_a_reindexing_reads_no_history_behind_the_newest_run(
+    meter: ClientMeter, stores: Stores
+) -> None:
+    job = a_plain_job(0)
+    assert stores.jobs.create(job)
+    run_packed(stores, [job])
+    reindex = Reindex(stores, ManualClock(NOW), SystemEntropy(), 60)
+    meter.clear()
+    reindex.run()
+    assert reindex.done.jobs == 1
+    assert meter.amounts[Line.READS] <= 40, meter.amounts[Line.READS]

@@ -94,7 +94,7 @@ class ClientMeter:
             self.own_cpu_seconds += thread_time() - began
 
     def _after(self, parsed: dict[str, Any], model: Any, context: Any = None, **_: object) -> None:
-        if model.name not in ("GetItem", "Query", "BatchGetItem"):
+        if model.name not in ("GetItem", "Query", "Scan", "BatchGetItem"):
             return
         began = thread_time()
         body = context["counted"]
@@ -104,7 +104,7 @@ class ClientMeter:
                     self._batch_read(_kind(table), asked, parsed["Responses"].get(table, []))
                 self.own_cpu_seconds += thread_time() - began
             return
-        items = parsed["Items"] if model.name == "Query" else [parsed.get("Item", {})]
+        items = [parsed.get("Item", {})] if model.name == "GetItem" else parsed["Items"]
         units = read_units(sum(map(item_size, items))) * (1 if body.get("ConsistentRead") else 0.5)
         with self._lock:
             kind = _kind(body["TableName"])
@@ -136,7 +136,7 @@ class ClientMeter:
                             self._put(_kind(table), request["PutRequest"]["Item"])
                         else:
                             self._delete(_kind(table), request["DeleteRequest"]["Key"])
-            case "GetItem" | "Query" | "BatchGetItem":
+            case "GetItem" | "Query" | "Scan" | "BatchGetItem":
                 pass  # priced by what is answered
             case "CreateTable" | "DescribeTable":
                 pass  # of the test that sets the stage
