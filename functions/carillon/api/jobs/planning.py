@@ -191,7 +191,7 @@ class Planner:
     def _refuse_in_hand(self, stored: Job | None) -> None:
         """The name of a job is not free before its new owner has it. Raises ProblemError."""
         if is_in_hand(stored):
-            raise unavailable("the job of this name is being handed over: try again in a minute")
+            raise unavailable("the job of this name is being handed over: repeat the request")
 
     def _refuse_missing_calendar(self, job: Job, beside: Beside) -> None:
         """A job could follow one that is not there, as if every day were open: never by a slip."""
