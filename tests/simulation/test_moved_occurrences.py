@@ -154,6 +154,22 @@ def test_an_outage_at_the_closed_day_passes_over_nothing_that_is_moved_out_of_it
     assert outcomes(world, earlier) == [(day(24), "succeeded")]
 
 
+@pytest.mark.parametrize("policy", CatchUp)
+def test_what_is_moved_out_of_an_outage_runs_though_its_job_is_paused_and_resumed_by_then(
+    policy: CatchUp,
+) -> None:
+    world = World(day(25, 8), segments=1)
+    world.close("holidays", "2026-12-25", "2026-12-26")
+    job = world.create("job", "0 9 25 12 *", catch_up=policy, calendar=("holidays", NEXT))
+    jump(world, day(25, 8, 5))
+    world.clock.set(day(25, 12))
+    jump(world, day(25, 12, 5))
+    world.leap_to(day(26, 12))
+    world.new_generation(world.pause(job))
+    over_nines(world, 27, 28)
+    assert outcomes(world, job) == [(day(27), "succeeded")]
+
+
 @pytest.mark.parametrize("policy", [CatchUp.LATEST, CatchUp.SKIP])
 def test_what_an_outage_passed_over_for_a_later_day_does_not_run_on_that_day(
     policy: CatchUp,

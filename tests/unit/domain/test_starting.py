@@ -145,6 +145,24 @@ class TestCalendars:
         assert isinstance(decide_start(daily, message(NEWER_STALE), NOON, yesterday), Proceed)
         assert isinstance(decide_start(daily, message(NEWER_STALE), NOON, OPEN), Drop)
 
+    @pytest.mark.parametrize(
+        ("schedule", "is_sent"), [("0 12 * * MON", False), ("0 12 * * *", True)]
+    )
+    def test_what_was_moved_out_of_an_outage_is_left_to_a_tick_that_sends_it(
+        self, schedule: str, is_sent: bool
+    ) -> None:
+        """Not what was nominally due before the generation that counts, if nothing else is then."""
+        day_before = date(2026, 11, 30)
+        moved = message(OLD, moved_from=NOON - timedelta(days=1), in_time=False)
+        changed = job(
+            calendar=NEXT,
+            schedule=parse_schedule(schedule),
+            generation=Generation(CURRENT, NOON - timedelta(hours=12)),
+            previous=PastGeneration(OLD, NOON - timedelta(days=9), NOON - timedelta(hours=12)),
+        )
+        start = decide_start(changed, moved, NOON, ClosedDays.of(set(), [(day_before, day_before)]))
+        assert isinstance(start, Drop if is_sent else Proceed)
+
     def test_what_a_resumption_sends_waits_for_its_commit(self) -> None:
         """And what the ended generation sends after the end of the pause leaves no row."""
         began, until = NOON - timedelta(minutes=5), NOON - timedelta(seconds=1)

@@ -126,9 +126,11 @@ def _by_generation(job: Job, message: Message, now: datetime, closed: ClosedDays
         return _decide_other_generation(job, message, now)
     if message.generation_id == job.generation.generation_id:
         return Proceed()
-    instants = (key.fire_at, message.nominal_at)
-    if any(at > job.generation.from_at and yields(job, at, closed) for at in instants):
-        if message.in_time is not None:
+    own = [at for at in (key.fire_at, message.nominal_at) if at > job.generation.from_at]
+    if any(yields(job, at, closed) for at in own):
+        # What was only moved there, from before the generation, no tick sends for it.
+        sent = resolve(job.schedule, job.spec.calendar, closed).sent
+        if message.in_time is not None and any(has(sent, at) for at in own):
             return Drop("the job's own generation catches up on it")
         due_at = key.fire_at + timedelta(seconds=job.spread_seconds)
         if job.is_chunked(due_at):
