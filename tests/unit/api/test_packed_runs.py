@@ -194,6 +194,25 @@ def test_what_was_a_claim_that_is_withdrawn_meanwhile_is_not_cancelled(
     assert packed.client.get(packed.run_path).status == 404
 
 
+def test_nor_is_the_chunk_taken_that_has_another_run_of_its_instant(
+    packed: Packed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunk, runs, clock = packed.claimed(), packed.world.runs, packed.world.clock
+    clock.set(chunk.lease_until)
+    now, claim = clock.now(), runs.claim
+    key = replace(packed.key, kind=RunKind.MANUAL, request_id="r")
+    fields = key, RunStatus.RUNNING, 1, 1, "claim", "of none", now, now + timedelta(days=1)
+    row = Run(*fields, lease_until=now)
+    assert runs.claim(row, None)
+
+    def withdrawn(run: Run, over: Run | None) -> bool:
+        return (over is None or runs.discard_claim(row)) and claim(run, over)
+
+    monkeypatch.setattr(runs, "claim", withdrawn)
+    assert packed.client.post(f"{packed.path}/runs/{key.run_id}/cancel").status == 409
+    assert packed.world.chunks.get(chunk.key) == chunk
+
+
 def test_a_success_is_neither_cancelled_nor_redriven(packed: Packed) -> None:
     packed.succeeded()
     assert packed.client.post(f"{packed.run_path}/cancel").status == 409
