@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from carillon.audit.evidence import Violation
 from carillon.audit.known import moves
+from carillon.domain.decisions import LONGEST_BRIEF_WAIT
 from carillon.domain.job import Job, JobState, Lane
 from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
@@ -165,10 +166,12 @@ def late(known: Known) -> Iterator[Violation]:
 
 def _look_of(known: Known, row: Run) -> timedelta:
     """The wait for a chunk that may have the run under the generation before, as long as others in
-    it are called, at most; or for messages of other generations, each of which doubles it."""
+    it are called, at most; or for messages of other generations, each of which doubles it, up to
+    LONGEST_BRIEF_WAIT."""
     times = known.times_in_others_hands(row)
     if times > 0:
-        return max(_LONGEST_LOOK, timedelta(seconds=2**times))
+        doubled = timedelta(seconds=2 ** min(times, 8))
+        return max(_LONGEST_LOOK, min(doubled, times * LONGEST_BRIEF_WAIT))
     generations = known.generations.get(row.key.job_id, ())
     earliest = row.key.fire_at - _CHANGED_LATELY
     is_changed = any(earliest <= indexed.committed_at for indexed in generations[1:])
