@@ -74,6 +74,15 @@ def check_blocks(body: dict[str, Any]) -> None:
                 raise AssertionError(other)
 
 
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_a_digest_that_leaves_something_out_says_so_in_every_channel(is_complete: bool) -> None:
+    digest = digest_notice("ops", [noted()], [], SPAN, "", is_complete=is_complete)
+    assert digest is not None
+    assert digest["complete"] is is_complete
+    for text in (slack_message(digest)["text"], plain_text(digest), subject_of(digest)):
+        assert ("and more" in text) is not is_complete
+
+
 @pytest.mark.parametrize("notice", [*notices()], ids=lambda notice: notice["kind"])
 def test_slack_takes_every_message(notice: Notice) -> None:
     body = slack_message(notice)

@@ -68,6 +68,8 @@ def digest_notice(
     if recovered:
         names = recovered[0].job_name if len(recovered) == 1 else f"{len(recovered)} jobs"
         parts.append(f"{names} work{'s' if len(recovered) == 1 else ''} again")
+    if not is_complete:
+        parts.append("and more")
     return {
         **_head("digest" if events else "recovered", name, ", ".join(parts), link),
         "from": utc_text(span[0]),
