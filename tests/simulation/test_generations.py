@@ -220,3 +220,28 @@ class TestCommits:
         world.run_until(MIDNIGHT + timedelta(minutes=20))
         assert succeeded(world, job) == minutes(*range(1, 21))
         assert {run.key.kind for run in world.history(job)} == {RunKind.SCHEDULED}
+
+    @pytest.mark.parametrize("catch_up", CatchUp)
+    def test_what_ticks_catch_up_on_before_it_is_not_left_to_the_generation_before(
+        self, catch_up: CatchUp
+    ) -> None:
+        """That has ended by the time at which the pace of the catch-up lets its message start."""
+        world = World(MIDNIGHT, segments=1)
+        world.tick_ports = replace(world.tick_ports, catch_up_share=60)
+        for number in range(12):
+            world.create(f"other {number}", "0 * * * *")
+        job = world.create("job", "50 0 1 * * *", catch_up=catch_up)
+        world.run_until(TICKS_STOP)
+        world.run_until(TICKS_RETURN - 16 * SECOND, ticking=False)
+        commit = world.jobs.replace
+
+        def late(changed: Job, revision: int) -> bool:
+            world.run_until(world.clock.now() + 27 * SECOND)
+            return commit(changed, revision)
+
+        world.jobs.replace = late  # type: ignore[method-assign, assignment]
+        world.new_generation(job, "50 0 * * * *")
+        world.run_until(TICKS_RETURN + 2 * MINUTE)
+        (run,) = world.history(job)
+        assert run.key.fire_at == TICKS_RETURN - 10 * SECOND
+        assert (run.status is RunStatus.SKIPPED) is (catch_up is CatchUp.SKIP)

@@ -72,6 +72,12 @@ class TestWindows:
         assert isinstance(decide_start(job(), late, NOON), Drop)
         assert decide_start(job(), message(in_time=in_time), NOON) == Proceed()
 
+    @pytest.mark.parametrize("in_time", [True, False])
+    def test_what_a_change_is_to_catch_up_on_waits_for_its_commit(self, in_time: bool) -> None:
+        """The generation before has ended then, and leaves it to the one that was dropped."""
+        late = message(NEWER_YOUNG, in_time=in_time)
+        assert isinstance(decide_start(job(), late, NOON), Defer)
+
 
 class TestSettledJobs:
     """A job an hour after its generation was made: its occurrences may go in chunks."""

@@ -130,13 +130,15 @@ def _by_generation(job: Job, message: Message, now: datetime, closed: ClosedDays
     if any(yields(job, at, closed) for at in own):
         # What was only moved there, from before the generation, no tick sends for it.
         sent = resolve(job.schedule, job.spec.calendar, closed).sent
-        if message.in_time is not None and any(has(sent, at) for at in own):
-            return Drop("the job's own generation catches up on it")
+        is_caught_up = message.in_time is not None and any(has(sent, at) for at in own)
         due_at = key.fire_at + timedelta(seconds=job.spread_seconds)
-        if job.is_chunked(due_at):
+        is_chunked = job.is_chunked(due_at)
+        if is_caught_up or is_chunked:
             if message.generation_id > job.generation.generation_id:
                 # Once that is committed, its own message may be the only one.
                 return _decide_other_generation(job, message, now)
+            if is_caught_up:
+                return Drop("the job's own generation catches up on it")
             # It may go in a chunk, which no row of it would stop.
             return Drop("the entries of the job's own generation are settled: a tick sends it")
         if max(now, message.due_at) < due_at:
