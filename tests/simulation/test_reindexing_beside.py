@@ -8,9 +8,12 @@ import pytest
 
 from carillon.domain.job import Job, JobState
 from carillon.domain.policies import CatchUp
+from carillon.domain.run import RunKind
 from carillon.domain.wheel.segment import LEASE, acquired
+from carillon.reindexing.reindexing import Done, Reindex
+from carillon.reindexing.scanning import scanned
 from carillon.stores.memory.wheel import MemoryWheelStore
-from tests.simulation.story import MINUTE, NOON, Killed, die, row_of
+from tests.simulation.story import MINUTE, NOON, Killed, die, row_of, runs_of_kind
 from tests.simulation.test_reindexing import (
     AFTER,
     LOST,
@@ -19,6 +22,7 @@ from tests.simulation.test_reindexing import (
     lose_wheel,
     minutes,
     reindex,
+    stores_of,
     twice,
 )
 from tests.support.world import World
@@ -115,3 +119,52 @@ def test_a_change_of_its_owners_meanwhile_wins(world: World, at: int) -> None:
     assert [at for at in minutes(paused, world) if at > 47] == []
     assert [at for at in minutes(changed, world) if at > 47] == [55, 65, 75]
     assert twice(world) == []
+
+
+class TestTicksBetweenBatches:
+    """They read all entries of the minutes that a job is owed, also those of jobs that owe
+    nothing and are yet to come."""
+
+    @pytest.fixture(autouse=True)
+    def batches_of_one(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("carillon.reindexing.reindexing.BATCH", 1)
+        world.segments = 1
+
+    def reindex_beside_ticks(self, world: World) -> None:
+        def tick(_: Done) -> None:
+            world.tick()
+            world.execute()
+
+        Reindex(stores_of(world), world.clock, world.entropy, 900).run(tick)
+
+    @pytest.mark.parametrize("catch_up", CatchUp)
+    def test_call_nothing_missed_that_has_run(self, world: World, catch_up: CatchUp) -> None:
+        """The entries of one job alone are lost."""
+        for number in range(4):
+            world.create(f"job {number}", "*/10 * * * *", catch_up=catch_up)
+        world.run_until(NOON + 25 * MINUTE)
+        lost, *others = scanned(world.jobs, [])
+        for entries in world.wheel._slots.values():
+            for key in [key for key in entries if key.startswith(lost.job_id)]:
+                del entries[key]
+        world.run_until(MENDED)
+        self.reindex_beside_ticks(world)
+        world.run_until(AFTER)
+        for job in others:
+            assert minutes(job, world) == [10, 20, 30, 40, 50, 60, 70]
+            assert runs_of_kind(world, job, RunKind.MISSED) == []
+        again = {CatchUp.ALL: [30, 40], CatchUp.LATEST: [40], CatchUp.SKIP: []}[catch_up]
+        assert minutes(lost, world) == [10, 20, *again, 50, 60, 70]
+        assert twice(world) == []
+
+    def test_nor_while_checks_come_again(self, world: World) -> None:
+        """Each was made since its job's last run: nothing is lost."""
+        schedules = ["5 12 * * *", *["*/10 * * * *"] * 4, "5 12 * * *"]
+        jobs = [
+            world.create(f"job {n}", each, expect_within=60) for n, each in enumerate(schedules)
+        ]
+        world.run_until(NOON + 65 * MINUTE)
+        self.reindex_beside_ticks(world)
+        world.run_until(AFTER)
+        assert [row for job in jobs for row in runs_of_kind(world, job, RunKind.MISSED)] == []
+        assert twice(world) == []

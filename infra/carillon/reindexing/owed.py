@@ -53,11 +53,23 @@ class Past:
 @dataclass(frozen=True, slots=True)
 class Owed:
     """The entries and messages to put and send for a job. `first` is the first epoch minute in
-    which a tick is to read one of the entries; None where nothing is to come."""
+    which a tick is to read one of the entries; None where nothing is to come. `first_run` is the
+    same of those that send runs."""
 
     entries: tuple[Entry, ...] = ()
     messages: tuple[Message, ...] = ()
     first: int | None = None
+    first_run: int | None = None
+
+    def in_time(self, began_at: datetime) -> "Owed":
+        """What may be put before it is owed that ticks read an entry in minutes before that of
+        `began_at`: all of it, all but the missed-run checks, or messages alone."""
+        began = minute_of(began_at)
+        if self.first is None or self.first >= began:
+            return self
+        has_missed = self.first_run is not None and self.first_run < began
+        entries = () if has_missed else tuple(each for each in self.entries if not each.is_watch)
+        return replace(self, entries=entries, first=None if has_missed else self.first_run)
 
 
 def owed_to(job: Job, past: Past, since: datetime, closed: ClosedDays | None) -> Owed:
@@ -83,8 +95,9 @@ def owed_to(job: Job, past: Past, since: datetime, closed: ClosedDays | None) ->
     if is_active:
         messages += on_their_way(job, since, closed)
     looks = _looks(job, since)
-    minutes = [*_minutes(entries, sent), *_minutes(looks, job.schedule)]
-    return Owed((*entries, *looks), tuple(messages), min(minutes, default=None))
+    runs, checks = [*_minutes(entries, sent)], [*_minutes(looks, job.schedule)]
+    first, first_run = min([*runs, *checks], default=None), min(runs, default=None)
+    return Owed((*entries, *looks), tuple(messages), first, first_run)
 
 
 def since_when(job: Job, past: Past, settled_until: datetime, earliest: datetime) -> datetime:

@@ -8,6 +8,7 @@ from functools import partial
 
 from carillon.clock import Clock, Entropy
 from carillon.domain.job import Job
+from carillon.domain.message import Message
 from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, LAST_MINUTE, minute_end
 from carillon.domain.wheel.segment import RENEW_AFTER, Control, freed, renewed
 from carillon.errors import StoreUnavailableError, UnreadableRowError
@@ -21,6 +22,7 @@ from carillon.reindexing.owed import (
     waiting_message,
 )
 from carillon.reindexing.scanning import PAGE, scanned
+from carillon.schedules import ClosedDays
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.stores.cursors import pages
@@ -62,6 +64,9 @@ class Reindex:
     were not put has run nothing since, and the next time finds it as it was. Of a segment that was
     behind ticks may have worked something off by then: `since` says from when it is owed.
 
+    Jobs that have missed something come last. Ticks that work that off read all entries of those
+    minutes: of one that was yet to be put anew they would call missed what has run.
+
     `since`: as if no tick had come after it; None to go by each job's history. It reaches no
     further than the segment is settled: what ticks owe already stays owed. `only` is one segment,
     None for all.
@@ -87,6 +92,8 @@ class Reindex:
         self._settled: dict[int, int] = {}
         """The minute up to which each segment that was behind was settled at the beginning: ticks
         go past what has yet to get its entries, and newer runs hide that."""
+        self._late: defaultdict[int, list[tuple[_JobKey, datetime]]] = defaultdict(list)
+        """The jobs that have missed something, by segment, and since when it is owed."""
         self._whole_until = 0
         """Each segment below this one has its control item."""
         self._began_at = clock.now()
@@ -109,6 +116,10 @@ class Reindex:
         for segment, keys in sorted(waiting.items()):
             self._batch(segment, keys)
             on_progress(self.done)
+        for segment, late in sorted(self._late.items()):
+            for start in range(0, len(late), BATCH):
+                self._late_batch(segment, late[start : start + BATCH])
+                on_progress(self.done)
         for owner in sorted(owners):
             self._operations(owner)
             self._deliveries(owner)
@@ -126,24 +137,41 @@ class Reindex:
     def _batch(self, segment: int, keys: list[_JobKey]) -> None:
         settled = self._indexer.control(segment).settled_until
         settled_until = minute_end(min(settled, self._settled[segment]))
-        owed = [each for key in keys if (each := self._owed(key, settled_until)) is not None]
-        first = min((each.first for each in owed if each.first is not None), default=None)
-        if any(each.entries for each in owed):
-            self._put(segment, first, owed)
-        messages = [message for each in owed for message in each.messages]
+        in_time, messages = list[Owed](), list[Message]()
+        for key in keys:
+            found = self._owed(key, settled_until)
+            if found is None:
+                continue
+            since, owed = found
+            messages += owed.messages
+            in_time.append(owed.in_time(self._began_at))
+            if in_time[-1] is not owed:
+                self._late[segment].append((key, since))
+        self._put(segment, in_time)
         self._indexer.schedule_messages(messages)
         self.done.runs += len(messages)
 
-    def _owed(self, key: _JobKey, settled_until: datetime) -> Owed | None:
-        """The entries and messages owed to a job, by strong reads of its rows; None where there is
-        no such job, or one of its rows cannot be read."""
+    def _late_batch(self, segment: int, late: list[tuple[_JobKey, datetime]]) -> None:
+        """Put the entries of jobs by their rows as they are by now; all else has been sent."""
+        owed = list[Owed]()
+        for key, since in late:
+            try:
+                job = self._stores.jobs.get(*key)
+                if job is not None:
+                    past = Past(job.generation.generation_id)
+                    owed.append(owed_to(job, past, since, self._closed(job)))
+            except UnreadableRowError as error:
+                self.done.left.append(str(error))
+        self._put(segment, owed)
+
+    def _owed(self, key: _JobKey, settled_until: datetime) -> tuple[datetime, Owed] | None:
+        """Since when a job is owed what was due, and the entries and messages, by strong reads of
+        its rows; None where there is no such job, or one of its rows cannot be read."""
         try:
             job = self._stores.jobs.get(*key)
             if job is None:
                 return None
-            past = self._past(job)
-            use = job.spec.calendar
-            calendar = None if use is None else self._stores.calendars.get(job.owner, use.name)
+            past, closed = self._past(job), self._closed(job)
         except UnreadableRowError as error:
             self.done.left.append(str(error))
             return None
@@ -154,7 +182,12 @@ class Reindex:
             spread = timedelta(seconds=job.spread_seconds)
             since = max(min(self._since, settled_until) - spread, earliest)
         self.done.jobs += 1
-        return owed_to(job, past, since, None if calendar is None else calendar.closed)
+        return since, owed_to(job, past, since, closed)
+
+    def _closed(self, job: Job) -> ClosedDays | None:
+        use = job.spec.calendar
+        calendar = None if use is None else self._stores.calendars.get(job.owner, use.name)
+        return None if calendar is None else calendar.closed
 
     def _past(self, job: Job) -> Past:
         """Whatever waits has a row. Chunks are asked for the newest occurrence alone: to read all
@@ -169,7 +202,10 @@ class Reindex:
             if cursor is None:
                 return past
 
-    def _put(self, segment: int, first: int | None, owed: list[Owed]) -> None:
+    def _put(self, segment: int, owed: list[Owed]) -> None:
+        if not any(each.entries for each in owed):
+            return
+        first = min((each.first for each in owed if each.first is not None), default=None)
         for _ in range(_ROUNDS):
             held = self._taken(segment, first)
             if held is None:
