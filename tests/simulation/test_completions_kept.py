@@ -1,4 +1,5 @@
-"""What runs that end by a report keep, and for how long: permits, and the row of their job."""
+"""What runs that end by a report keep, and for how long: permits, the row of their job, and what
+their messages stand for."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -8,10 +9,11 @@ import pytest
 
 from carillon.domain.execution.next_run import completed_until
 from carillon.domain.job import Job
-from carillon.domain.message import Message, encode
-from carillon.domain.policies import Concurrency, RetryPolicy
-from carillon.domain.run import DeadReason, RunStatus
+from carillon.domain.message import Message, Missed, encode
+from carillon.domain.policies import CatchUp, Concurrency, RetryPolicy
+from carillon.domain.run import DeadReason, RunKind, RunStatus
 from carillon.domain.targets import TaskTarget
+from carillon.domain.wheel.entry import message_of
 from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.executor.batch import Handled
 from carillon.executor.runs.completions import Completions
@@ -85,3 +87,18 @@ def test_one_that_has_timed_out_is_told_though_what_follows_fails(
     assert (died.handled, waits.handled) == (Handled.RAN, Handled.DEFERRED)
     assert died.run == story.run
     assert story.run.status is RunStatus.TIMED_OUT
+
+
+def test_what_stands_for_others_records_them_though_it_ends_an_attempt() -> None:
+    """An executor ran the latest occurrence that was due; the tick's message for it comes later, by
+    the pace of the catch-up, when the run is silent, and before its check."""
+    story = Story()
+    world = story.world
+    story.until(DUE)
+    world.clock.set(DUE + 21 * SECOND)
+    missed = Missed(NOON - timedelta(days=2), CatchUp.LATEST, story.job.schedule)
+    standing = replace(message_of(story.job, DUE), missed=missed, in_time=False)
+    world.executor.lane(encode(standing), world.clock.now() + MINUTE)
+    run, row = sorted(world.history(story.job), key=lambda each: each.key.kind is RunKind.MISSED)
+    assert run.status is RunStatus.RETRYING
+    assert (row.covers_count, row.key.fire_at) == (2, DUE - timedelta(days=1))

@@ -165,6 +165,8 @@ class RunProtocol:
     def _without_claim(
         self, message: Message, decision: CheckLater | Lapse | Defer | Leave | Repeat | Drop
     ) -> Report | None:
+        if isinstance(decision, Drop | Lapse) and message.missed is not None:
+            self._load(message, None)  # nobody else knows of that span
         match decision:
             case CheckLater() | Lapse():
                 return self._completions.at_lease_end(message, decision)
@@ -173,8 +175,6 @@ class RunProtocol:
             case Leave(reason):
                 raise HeldError(f"{message.key.run_id}: {reason}")
             case Drop(reason):
-                if message.missed is not None:  # nobody else knows of that span
-                    self._load(message, None)
                 return Report(Handled.DROPPED, message, reason=reason)
             case Repeat(run):
                 # What follows is repeated by any executor that finds the run: its writer may have
