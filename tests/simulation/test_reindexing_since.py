@@ -104,6 +104,32 @@ def test_nor_does_a_tick_between_two_batches_settle_it(
         assert sorted(minutes(job, world)) == [10, 20, 30, 40, 50, 60, 70]
 
 
+@pytest.mark.parametrize("catch_up", [CatchUp.LATEST, CatchUp.SKIP])
+def test_begun_anew_with_an_earlier_instant_it_leaves_nothing_out(
+    world: World, catch_up: CatchUp
+) -> None:
+    """All is lost in the middle of a catch-up; the first time newer runs hide what is older, and a
+    row ends where that of the second time does."""
+    job = world.create("job", "*/10 * * * *", catch_up=catch_up)
+    world.run_until(NOON + 5 * MINUTE)
+    world.run_until(NOON + timedelta(minutes=59, seconds=59), ticking=False)
+    world.dispatcher().dispatch(job.segment, world.clock.now() + timedelta(seconds=50))
+    world.execute()
+    lose_wheel(world)
+    world.clock.set(NOON + 85 * MINUTE)
+    reindex(world)
+    world.run_until(NOON + 87 * MINUTE)
+    reindex(world, since=NOON + 5 * MINUTE)
+    world.run_until(NOON + 95 * MINUTE)
+    assert minutes(job, world) == [60, *([80] if catch_up is CatchUp.LATEST else []), 90]
+    spans = [(row.covers_from, row.key.fire_at) for row in runs_of_kind(world, job, RunKind.MISSED)]
+    assert sorted(spans) == [
+        (NOON + 10 * MINUTE, NOON + 60 * MINUTE),
+        (NOON + 70 * MINUTE, NOON + 70 * MINUTE),
+    ]
+    assert twice(world) == []
+
+
 class TestWindows:
     """Ticks count effective times, histories nominal ones: at 12:10 + 6:18 and so on."""
 

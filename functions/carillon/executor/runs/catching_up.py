@@ -1,5 +1,6 @@
 """The executor's part of catch-up: spans that an outage left out, and late occurrences."""
 
+from dataclasses import replace
 from datetime import datetime
 from math import ceil
 
@@ -34,17 +35,21 @@ class CatchingUp:
         """Put the row of the other occurrences that the message represents, and publish its event.
 
         The event of a row that is there already is published again: its writer may have died before
-        that.
+        that. Such a row may cover less, as that of a reindexing which is begun anew with an earlier
+        instant: then another one covers what is before.
         """
         message = context.message
         if message.missed is None:
             return
         closed = context.calendars.closed_days(message.key.owner, message.missed.calendar)
-        missed = passed_over_row(message, now, now + self._ports.run_lifetime, closed)
-        if missed is not None and not self._ports.runs.claim(missed, None):
-            missed = self._ports.runs.get(missed.key)
-        if missed is not None:
-            self._ports.lifecycle.ended(missed, context.job)
+        expires_at = now + self._ports.run_lifetime
+        while (missed := passed_over_row(message, now, expires_at, closed)) is not None:
+            is_there = not self._ports.runs.claim(missed, None)
+            stored = self._ports.runs.get(missed.key) if is_there else missed
+            if stored is None or stored.covers_from is None:
+                return
+            self._ports.lifecycle.ended(stored, context.job)
+            message = replace(message, key=replace(message.key, fire_at=stored.covers_from))
 
     def is_sent(self, latest: Message, ends_at: datetime) -> bool:
         """True if the run that represents late ones has a row; else its message is sent, for when
