@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.execution import store_waits
-from carillon.domain.message import decode, encode
+from carillon.domain.message import Missed, decode, encode
 from carillon.domain.operation import OperationKind
 from carillon.domain.policies import CatchUp, Overlap
 from carillon.domain.run import DeadReason, Run, RunKey, RunKind, RunStatus
@@ -181,6 +181,23 @@ def test_a_run_that_has_ended_stays_as_it_is_though_nobody_can_read_its_job() ->
     report = lane.world.executor._waiting.wait(given_up, error)
     assert (report.handled, report.run) == (Handled.DROPPED, ended)
     assert lane.run == ended
+
+
+@pytest.mark.parametrize("has_run", [True, False])
+def test_what_a_message_stands_for_is_recorded_though_it_is_given_up(has_run: bool) -> None:
+    """No other message knows of the span."""
+    lane = Lane()
+    if has_run:
+        lane.receive()
+    missed = Missed(NOON - timedelta(hours=1), CatchUp.LATEST, lane.job.schedule)
+    given_up = replace(lane.message, missed=missed, store_waits=9, unreadable_since=NOON)
+    lane.world.clock.set(NOON + DAY)
+    error = UnreadableRowError("of a later version")
+    lane.world.executor._waiting.wait(given_up, error)
+    (row,) = [run for run in lane.world.history(lane.job) if run.key.kind is RunKind.MISSED]
+    minute = timedelta(minutes=1)
+    assert row.covers_from == NOON - 59 * minute
+    assert row.key.fire_at == lane.message.key.fire_at - minute
 
 
 def test_an_operation_whose_step_meets_a_row_that_cannot_be_read_fails_after_a_day() -> None:

@@ -1,13 +1,16 @@
 """The executor's part of catch-up: spans that an outage left out, and late occurrences."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from math import ceil
 
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.run import Run
 from carillon.domain.wheel.catch_up import passed_over_row, within_its_generation
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.context import RunContext
+from carillon.schedules import ClosedDays
 from carillon.services.calendar_reader import CalendarReader
 
 
@@ -42,13 +45,23 @@ class CatchingUp:
         if message.missed is None:
             return
         closed = context.calendars.closed_days(message.key.owner, message.missed.calendar)
+        for row in self._rows(message, closed, now):
+            self._ports.lifecycle.ended(row, context.job)
+
+    def record_unread(self, message: Message, now: datetime) -> None:
+        """Put the row of a message that is given up since its job or calendar cannot be read: as if
+        every day were open, and without an event."""
+        for _ in self._rows(message, None, now):
+            pass
+
+    def _rows(self, message: Message, closed: ClosedDays | None, now: datetime) -> Iterator[Run]:
         expires_at = now + self._ports.run_lifetime
         while (missed := passed_over_row(message, now, expires_at, closed)) is not None:
             is_there = not self._ports.runs.claim(missed, None)
             stored = self._ports.runs.get(missed.key) if is_there else missed
             if stored is None or stored.covers_from is None:
                 return
-            self._ports.lifecycle.ended(stored, context.job)
+            yield stored
             message = replace(message, key=replace(message.key, fire_at=stored.covers_from))
 
     def is_sent(self, latest: Message, ends_at: datetime) -> bool:

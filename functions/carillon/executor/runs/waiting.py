@@ -11,6 +11,7 @@ from carillon.domain.run import RunKind
 from carillon.errors import StoreUnavailableError, UnreadableRowError, reason_of
 from carillon.executor.batch import Handled, Report
 from carillon.executor.ports import ExecutorPorts
+from carillon.executor.runs.catching_up import CatchingUp
 from carillon.executor.runs.completions import Completions
 from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.follow_up import FollowUp
@@ -26,6 +27,7 @@ class Waiting:
         self._ports = ports
         self._follow_up = FollowUp(ports)
         self._completions = Completions(ports)
+        self._catching_up = CatchingUp(ports)
 
     def wait(self, message: Message, error: StoreUnavailableError) -> Report:
         """Send a copy of the message, to be acknowledged then; or give up, a day after a row could
@@ -52,7 +54,11 @@ class Waiting:
             case RunKind.OPERATION:
                 return self._fail_operation(message, reason)
             case _:
-                return self._bury(message, reason)
+                report = self._bury(message, reason)
+                if report is not None:
+                    with suppress(UnreadableRowError):
+                        self._catching_up.record_unread(message, self._ports.clock.now())
+                return report
 
     def _fail_operation(self, message: Message, reason: str) -> Report | None:
         operation = self._ports.operations.get(message.key.owner, message.key.job_id)
