@@ -8,7 +8,7 @@ import pytest
 from carillon.domain.execution.stopping import STOPPED
 from carillon.domain.run import AttemptRecord, Run
 from tests.simulation.judging.checker_book import Book, after, found, key_of, only
-from tests.simulation.judging.evidence import Circumstances
+from tests.simulation.judging.evidence import BY_CHUNK, Circumstances
 
 LATENCY_SECONDS = 0.25
 
@@ -33,6 +33,16 @@ def stopped(
 def test_nothing_is_wrong_with_a_run_that_was_stopped_well() -> None:
     book, _ = stopped()
     assert found(book.evidence(15)) == []
+
+
+@pytest.mark.parametrize(("at", "is_found"), [(69.9, True), (70.0, False)])
+def test_a_run_in_a_chunk_is_stopped_once_its_lease_has_lapsed(at: float, is_found: bool) -> None:
+    """It has no row: what its chunk's claim stands for is all that there is before."""
+    book, _ = stopped(at=at)
+    claim, stop = book.writes
+    book.writes = [replace(claim, method=BY_CHUNK[0]), replace(stop, before=None)]
+    texts = [text for rule, text in found(book.evidence(80)) if rule == "stop"]
+    assert any("in a chunk, under a lease until" in text for text in texts) is is_found
 
 
 @pytest.mark.parametrize("ended", [19.1, None])
