@@ -62,8 +62,8 @@ class Owed:
     first_run: int | None = None
 
     def in_time(self, began_at: datetime) -> "Owed":
-        """What may be put before it is owed that ticks read an entry in minutes before that of
-        `began_at`: all of it, all but the missed-run checks, or messages alone."""
+        """The part that may be put before it is owed that ticks read an entry in minutes before
+        that of `began_at`: all of it, all but the missed-run checks, or messages alone."""
         began = minute_of(began_at)
         if self.first is None or self.first >= began:
             return self
