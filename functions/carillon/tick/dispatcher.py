@@ -63,8 +63,9 @@ class Dispatcher:
         return [self.dispatch(segment, deadline) for segment in free]
 
     def catch_up(self, live: Sequence[SegmentReport], deadline: datetime) -> list[SegmentReport]:
-        """Work on the backlogs that were met in live minutes."""
-        behind = [report.segment for report in live if report.backlog]
+        """Work on the backlogs that were met in live minutes, each once: a segment that was held
+        at first, and free a little later, has two reports."""
+        behind = list(dict.fromkeys(report.segment for report in live if report.backlog))
         return self._visited(behind, partial(self._dispatch_backlog, deadline=deadline))
 
     def _visited(self, segments: Sequence[int], visit: Callable[[int], _T]) -> list[_T]:

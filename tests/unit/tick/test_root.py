@@ -14,7 +14,9 @@ from carillon.domain.wheel.entry import minute_of
 from carillon.errors import StoreUnavailableError
 from carillon.services.indexer import Indexer
 from carillon.tick.counting import SegmentOutcome, SegmentReport, change_of
+from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.root import Root
+from carillon.tick.segment_visit import Visit
 from carillon.tick.sharing import Bound, Share, Shares, Worth, in_order, segments_of
 from tests.support.world import World
 from tests.unit.faults import failing
@@ -162,6 +164,39 @@ def test_a_doubled_root_does_the_rest_and_one_after_all_is_done_writes_nothing(h
     assert served(herd.tick(herd.root())) == []
     assert herd.invited == invited
     assert herd.are_dispatched()
+
+
+def test_a_backlog_whose_segment_was_held_at_first_is_worked_on_once(
+    herd: Herd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the tick of the minute before is still at it when the root comes."""
+    order = in_order(SEGMENTS, minute_of(START) + 20)
+    herd.world.clock.set(START + timedelta(minutes=19, seconds=50))
+    deadline = herd.world.clock.now() + timedelta(seconds=52)
+    held = [herd.world.dispatcher().begin(segment, deadline) for segment in order[:2]]
+    herd.world.clock.set(START + timedelta(minutes=20))
+
+    def invite(share: Share) -> None:
+        for each in held:
+            assert isinstance(each, Visit)
+            each.run()
+
+    herd.invited.invite = invite  # type: ignore[method-assign]
+    monkeypatch.setattr(herd.world.queue, "send", herd._send)
+    begun: list[int] = []
+    dispatch = Dispatcher._dispatch_backlog
+
+    def counted(self: Dispatcher, segment: int, deadline: datetime) -> SegmentReport:
+        begun.append(segment)
+        return dispatch(self, segment, deadline)
+
+    monkeypatch.setattr(Dispatcher, "_dispatch_backlog", counted)
+    reports = herd.tick(herd.root())
+    assert [each.outcome for each in reports if each.segment == order[1]][:2] == [
+        SegmentOutcome.HELD,
+        SegmentOutcome.DISPATCHED,
+    ]
+    assert Counter(begun) == Counter(range(SEGMENTS))
 
 
 def test_an_outage_is_made_up_by_all(idle: Herd) -> None:
