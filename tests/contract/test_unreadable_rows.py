@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
+from carillon.domain.job import JobState
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import Slot
 from carillon.errors import UnreadableRowError
@@ -27,6 +28,7 @@ from tests.contract.samples import (
     a_run,
     an_entry,
     an_operation,
+    own_job_id,
 )
 from tests.settings import SETTINGS
 
@@ -107,6 +109,20 @@ def test_a_job_that_cannot_be_read_raises_what_the_port_names(
     assert aws_kit.jobs.get(job.owner, job.job_id) is None
     assert aws_kit.jobs.create(job)
     assert not aws_kit.jobs.remove_unreadable(job.owner, job.job_id), "it can be read"
+
+
+@pytest.mark.parametrize("state", [{"S": "archived"}, None], ids=["unknown", "none"])
+def test_a_job_of_an_unknown_state_is_tallied_as_unreadable(
+    aws_kit: Kit, state: dict[str, str] | None
+) -> None:
+    owner = aws_kit.new_owner()
+    jobs = [a_job(owner, job_id=own_job_id(owner, number)) for number in range(2)]
+    assert all(map(aws_kit.jobs.create, jobs))
+    table = settings_of(aws_kit).jobs_table
+    (item,) = aws_kit.raw_items(table, pk=jobs[0].job_id)
+    put_spoilt(table, item, {"state": state, "ends": {"BOOL": True}})
+    tally = aws_kit.jobs.tally(owner)
+    assert (tally.counts, tally.ending, tally.unreadable) == ({JobState.ACTIVE: 1}, (), 1)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ _JOB = "job"
 """The sort key of every job."""
 _SUCCESSORS: TypeAdapter[tuple[Successor, ...]] = TypeAdapter(tuple[Successor, ...])
 _LAST_LETTER = "\U0010ffff"
+_STATES = {state.value: state for state in JobState}
 
 
 class DynamoJobStore:
@@ -100,10 +101,12 @@ class DynamoJobStore:
         items, last = self._by_owner.query(owner, after)
         # Most are only counted: to read a thousand of them takes longer than to fetch them.
         ending = [item for item in items if _may_end(item)]
-        known = [item["state"]["S"] for item in items if not _may_end(item)]
+        states = Counter(_state_of(item) for item in items if not _may_end(item))
+        unknown = states.pop(None, 0)
+        counts = {state: count for state, count in states.items() if state is not None}
         summaries, unreadable = readable(ending, _summary_of, _id_of)
         next_cursor = None if last is None else encode_cursor(scope, last)
-        return Tally(Counter(map(JobState, known)), summaries, len(unreadable), next_cursor)
+        return Tally(counts, summaries, unknown + len(unreadable), next_cursor)
 
     def _listed(
         self, owner: str, limit: int, cursor: str | None, only: JobFilter
@@ -141,8 +144,13 @@ class DynamoJobStore:
         return item if item is not None and item.get("owner") == {"S": owner} else None
 
 
+def _state_of(item: RawItem) -> JobState | None:
+    """None for one that this version does not know."""
+    return _STATES.get(item.get("state", {}).get("S", ""))
+
+
 def _may_end(item: RawItem) -> bool:
-    return "ends" in item and item["state"] == {"S": JobState.ACTIVE.value}
+    return "ends" in item and _state_of(item) is JobState.ACTIVE
 
 
 def item_of(job: Job) -> RawItem:
