@@ -1,8 +1,10 @@
 """The activity feed's write units, counted at the client."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import islice
 from random import Random
 from string import ascii_letters
 
@@ -103,6 +105,23 @@ def test_the_feed_costs_at_most_a_tenth_of_a_unit_a_run(
     assert is_whole
     assert load.owners > 1 or deviations <= {each.identity for each in told}
     assert load.letters or max(meter.rows.values()) <= 1024
+
+
+def test_deviations_that_no_row_could_hold_are_told_in_several(
+    meter: ClientMeter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a host fails that all runs of a batch of chunks call."""
+    with moto_kit() as kit:
+        assert kit.settings is not None
+        meter.attach(monkeypatch)
+        clock, entropy = ManualClock(NOW), SeededEntropy(1)
+        stores = open_stores(kit.settings, clock)
+        writer = ActivityWriter(stores.activity, clock, entropy, timedelta(days=7))
+        some = islice(batches(Load(deviate=1, tags=18, letters=256)), 24)
+        failed = [result for batch in some for result in batch]
+        assert writer.write(failed) == []
+        told, _ = Activity(stores.activity).all(failed[0].key.owner, NOW, NOW)
+    assert Counter(each.identity for each in told) == Counter(each.identity for each in failed)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.activity.results import DENSE, Result, told, without_doubles
-from carillon.errors import InvalidFieldError, StoreUnavailableError
+from carillon.errors import InvalidFieldError, StoreUnavailableError, UnreadableRowError
 from carillon.stores.activity import ActivityStore, Record
 from carillon.stores.cursors import decode_cursor, encode_cursor
 
@@ -33,7 +33,7 @@ class ActivitySink(Protocol):
 
 class ActivityWriter:
     """Writes what a batch has ended: one record for each owner with a deviation in it, or with
-    `DENSE` results.
+    `DENSE` results; several where one could not hold the deviations.
 
     Successes are in it only while it takes no more than one write unit for each `DENSE` results:
     with long names or tags deviations are told alone, and successes only counted."""
@@ -62,10 +62,23 @@ class ActivityWriter:
             try:
                 is_put = self._store.put(record, max(1, len(batch) // DENSE))
                 if not is_put and deviations:
-                    self._store.put(replace(record, results=deviations))
+                    self._put(replace(record, results=deviations))
             except StoreUnavailableError:
                 lost += batch
         return lost
+
+    def _put(self, record: Record) -> None:
+        """Store the record; in halves where it is refused for good, as one that is larger than a
+        row may be."""
+        results, middle = record.results, len(record.results) // 2
+        try:
+            self._store.put(record)
+        except UnreadableRowError:
+            if not middle:
+                raise
+            batch_id = self._entropy.new_id(record.recorded_at)
+            self._put(replace(record, results=results[:middle]))
+            self._put(replace(record, batch_id=batch_id, results=results[middle:]))
 
 
 class GatheredActivity:
