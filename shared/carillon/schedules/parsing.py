@@ -169,11 +169,14 @@ def parse_schedule(
 def _bound(bound: datetime, timezone: str, field: str) -> datetime:
     if bound.microsecond:
         raise InvalidFieldError(field, "has a fraction of a second: use whole seconds")
-    if not 1970 < bound.year < 9998:
-        raise InvalidFieldError(field, "must lie in the years 1971 to 9997")
-    if bound.tzinfo is None:
-        bound = bound.replace(tzinfo=load_zone(timezone), fold=0)
-    return bound.astimezone(UTC)
+    if 1970 < bound.year < 9998:
+        if bound.tzinfo is None:
+            bound = bound.replace(tzinfo=load_zone(timezone), fold=0)
+        bound = bound.astimezone(UTC)
+        # It is kept, and read again, in UTC, which may be another year.
+        if 1970 < bound.year < 9998:
+            return bound
+    raise InvalidFieldError(field, "must lie in the years 1971 to 9997, in UTC too")
 
 
 # Entries carry their schedule as text: the tick reads the same few texts again and again.

@@ -177,6 +177,22 @@ def test_unusable_start_at_is_refused(start_at: datetime, message: str) -> None:
     assert caught.value.field == "start_at"
 
 
+@pytest.mark.parametrize(
+    ("field", "bound"),
+    [
+        ("start_at", datetime(1971, 1, 1)),
+        ("start_at", datetime.fromisoformat("1971-01-01T00:00:00+14:00")),
+        ("end_at", datetime.fromisoformat("9997-12-31T23:59:59-05:00")),
+    ],
+)
+def test_a_bound_that_could_not_be_read_again_is_refused(field: str, bound: datetime) -> None:
+    # Jobs are stored with their bounds in UTC.
+    start_at, end_at = (bound, None) if field == "start_at" else (None, bound)
+    with pytest.raises(InvalidFieldError, match="1971 to 9997, in UTC too") as caught:
+        parse_schedule("0 9 * * *", "Asia/Tokyo", start_at, end_at)
+    assert caught.value.field == field
+
+
 def test_at_before_its_start_is_refused() -> None:
     assert (
         parse_schedule("at 2026-01-01T00:00:00", start_at=START).next(START - timedelta(seconds=1))
