@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
+from threading import Thread
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carillon.schedules import At, Cron, DstRule, Every, Fold, Gap, Union, parse_schedule
+from carillon.schedules.cron.days import Days
 from tests.unit.schedules.strategies import combinations, exact, instants
 
 SECOND = timedelta(seconds=1)
@@ -129,6 +131,21 @@ def test_a_search_leaps_over_what_is_taken_out() -> None:
     schedule = combined("* * * * * * except * 0-22 * * * | * 23 * 1-11 * | * 23 1-30 12 *")
     assert schedule.next(utc("2026-01-01")) == utc("2026-12-31T23:00")
     assert schedule.previous(utc("2026-12-31T23:00")) == utc("2025-12-31T23:59:59")
+
+
+def test_questions_of_two_threads_do_not_mix(monkeypatch: pytest.MonkeyPatch) -> None:
+    schedule = combined("* * * * * except * * 1-27 * * | * * * 3-11 *")
+    in_month = Days.in_month
+
+    def interrupted(days: Days, year: int, month: int) -> int:
+        monkeypatch.setattr(Days, "in_month", in_month)
+        other = Thread(target=schedule.next, args=[utc("2028-11-06")])
+        other.start()
+        other.join()
+        return in_month(days, year, month)
+
+    monkeypatch.setattr(Days, "in_month", interrupted)
+    assert schedule.next(utc("2028-06-06")) == utc("2028-12-28")
 
 
 _HALVES = " | ".join(f"every {2**k}s offset {2 ** (k - 1) - 1}s" for k in range(1, 20))

@@ -54,8 +54,7 @@ class Exclusion:
         self._months: dict[tuple[int, int, int, int, int], int] = {}
         self._empty_phases: set[tuple[int, ...]] = set()
         self._nothing = (0, -1)
-        self._month = (0, 0)
-        self._in_month: list[int] = []
+        self._in_month: tuple[tuple[int, int], list[int]] = ((0, 0), [])
 
     def after(self, second: int, limit: int) -> int | None:
         """The first instant from `second` to `limit`, both inclusive."""
@@ -162,11 +161,13 @@ class Exclusion:
         """The days that match this one, as a number with a bit for each of them."""
         shown = date.fromordinal(day + _EPOCH_ORDINAL)
         month = (shown.year, shown.month)
-        if self._month != month:
-            self._month = month
-            self._in_month = [days.in_month(*month) for days in self._all_days]
+        # Read and replaced as one: segments and runs ask side by side, in threads.
+        known, in_month = self._in_month
+        if known != month:
+            in_month = [days.in_month(*month) for days in self._all_days]
+            self._in_month = month, in_month
         place = shown.day - 1
-        return sum((days >> place & 1) << bit for bit, days in enumerate(self._in_month))
+        return sum((days >> place & 1) << bit for bit, days in enumerate(in_month))
 
     def _of_kind(self, kind: int, offset: int) -> tuple[int, int]:
         """The remainder and the exclusions of plain days on which the same days match."""
