@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carillon.errors import InvalidFieldError
+from carillon.schedules.cron import days
 from carillon.schedules.cron.expression import (
     canonical_text,
     clear_caches,
@@ -225,6 +226,32 @@ def test_years_end_an_expression() -> None:
     past = compile_expression("cron(0 12 1 1 ? 1999)")
     assert past.after(_wall(datetime(2026, 1, 1))) is None
     assert _moment(past.before(_wall(datetime(2026, 1, 1)))) == datetime(1999, 1, 1, 12)
+
+
+@pytest.mark.parametrize("year", [2026, 2100])
+def test_one_search_answers_for_all_days_up_to_what_it_finds(
+    monkeypatch: pytest.MonkeyPatch, year: int
+) -> None:
+    # A calendar that is closed for decades asks on each of its days.
+    rule = compile_expression(f"cron(0 9 3 5 ? {year})")
+    months: list[tuple[int, int]] = []
+    real = days._length
+
+    def counted(year: int, month: int) -> int:
+        months.append((year, month))
+        return real(year, month)
+
+    monkeypatch.setattr(days, "_length", counted)
+    starts = [datetime(2027, 1, 1) + timedelta(days=number) for number in range(1_000)]
+    occurrence = datetime(year, 5, 3, 9)
+    for start in starts:
+        found = _moment(rule.after(_wall(start)))
+        assert found == (occurrence if year > 2027 else None)
+    for start in reversed(starts):
+        found = _moment(rule.before(_wall(start)))
+        assert found == (occurrence if year < 2027 else None)
+    # Two searches, of a century each at most.
+    assert len(months) < 2 * 12 * 100
 
 
 @pytest.mark.parametrize(

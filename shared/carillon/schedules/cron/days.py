@@ -17,6 +17,8 @@ _SHORTEST = 28
 _LAST_YEAR = 9999
 _EVERY_SEVENTH = sum(1 << day for day in range(0, 35, 7))
 _KEPT_ANSWERS = 512
+_NONE_AHEAD = 1 << 62
+_NONE_BEHIND = -_NONE_AHEAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Days:
     """
 
     __slots__ = (
+        "_ahead",
+        "_behind",
         "_following",
         "_is_ever",
         "_masks",
@@ -90,6 +94,9 @@ class Days:
         self.is_every_day = is_any_day and len(self.months) == 12 and years is None
         self._masks: list[int | None] = [None] * 28
         self._following: dict[int, int | None] = {}
+        # From where the last searches went, and as far as where they found nothing.
+        self._ahead = (0, -1)
+        self._behind = (0, 1)
         self._is_ever: bool | None = None
 
     def matches(self, day: date) -> bool:
@@ -133,13 +140,29 @@ class Days:
         except KeyError:
             if len(self._following) >= _KEPT_ANSWERS:
                 self._following.clear()
-            found = self._following[day] = self._search(day)
+            found = self._following[day] = self._next_from(day)
             return found
 
     def last_until(self, day: int) -> int | None:
         """The last such day at or before one; None when there is none within 50 years."""
         if self.is_every_day:
             return day
+        begun, reached = self._behind
+        if not reached <= day <= begun:
+            found = self._search_back(day)
+            begun, reached = self._behind = day, _NONE_BEHIND if found is None else found
+        return None if reached == _NONE_BEHIND else reached
+
+    def _next_from(self, day: int) -> int | None:
+        # Each of many days, as a calendar closes, is asked about: one search answers for all of
+        # them up to what it finds, which may be years ahead.
+        begun, reached = self._ahead
+        if not begun <= day <= reached:
+            found = self._search(day)
+            begun, reached = self._ahead = day, _NONE_AHEAD if found is None else found
+        return None if reached == _NONE_AHEAD else reached
+
+    def _search_back(self, day: int) -> int | None:
         start = date.fromordinal(day + _EPOCH_ORDINAL)
         year, month, length = start.year, start.month, start.day
         first = day - length + 1
