@@ -89,12 +89,14 @@ def _unexpected(known: Known, row: Run, generations: Sequence[Indexed]) -> Itera
 
 def passed_over(known: Known) -> Iterator[Violation]:
     """Rows of catch-ups: they cover all occurrences in their span, counted right; their job does
-    not run all; and the one that follows ran.
+    not run all; and the one that follows ran, or is where another such row begins.
 
     Lenient where there is a calendar: closed days are covered, too, and occurrences move.
     """
     for job_id, rows in known.rows.items():
         own = {row.key.fire_at for row in rows if row.key.kind is RunKind.SCHEDULED}
+        # A reindexing from an earlier instant covers what is before such a row.
+        own |= {row.covers_from for row in rows if row.covers_from is not None}
         for row in rows:
             if row.key.kind is not RunKind.MISSED or _is_beyond(known, row.key.fire_at):
                 continue

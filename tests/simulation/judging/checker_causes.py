@@ -56,8 +56,10 @@ def two_at_once(known: Known) -> Iterator[Violation]:
     Lenient under a calendar, which moves what follows.
     """
     for job_id, generations in known.generations.items():
-        last_job = known.evidence.versions[job_id][-1].job
-        if not isinstance(last_job.schedule, Delay) or last_job.spec.calendar is not None:
+        # A change of a paused job is a new version alone: the generation is that of its schedule
+        # before.
+        last_job, own_job = known.evidence.versions[job_id][-1].job, generations[-1].job
+        if not isinstance(own_job.schedule, Delay) or last_job.spec.calendar is not None:
             continue
         called = {
             row.key: row.generation_id

@@ -32,6 +32,7 @@ from tests.simulation.judging.checker_book import (
 )
 from tests.simulation.judging.evidence import Evidence, RunWrite
 from tests.simulation.judging.recorder import Recorder
+from tests.support.jobs import job_with
 from tests.support.requests import API_SECONDS
 
 SCHEDULED, SKIPPED = RunStatus.SCHEDULED, RunStatus.SKIPPED
@@ -205,7 +206,15 @@ def test_a_catch_up_must_count_right_and_stand_before_a_run() -> None:
     book = outage()
     book.passed_over(20, 40, 3, at=60)
     book.passed_over(50, 50, 1, at=60)
-    only(book.evidence(55), "I1", "12:00:50+00:00, which has no row of its own")
+    only(book.evidence(65), "I1", "12:01:00+00:00, which has no row of its own")
+
+
+def test_a_catch_up_from_an_earlier_instant_stands_before_what_the_first_one_covered() -> None:
+    book = outage()
+    book.passed_over(40, 40, 1, at=60)
+    book.passed_over(20, 30, 2, at=60)
+    book.ran(key_of(50), 60)
+    assert found(book.evidence(55)) == []
 
 
 def test_a_catch_up_passes_over_nothing_outside_of_an_outage_or_where_all_is_to_run() -> None:
@@ -263,6 +272,19 @@ def test_a_chain_of_fixed_delays_goes_on_and_never_forks() -> None:
     book.ran_at(33)
     book.finished(book.rows[key_of(32)], after(35))
     only(book.evidence(40), "I1", "before")
+
+
+def test_runs_before_a_paused_job_was_changed_to_a_fixed_delay_are_no_chain() -> None:
+    """The change is a version of the same generation (9980000757)."""
+    book = Book()
+    row = book.claimed(key_of(10), after(10))
+    book.called(row, after(10.1))
+    book.ran_at(20)
+    book.finished(row, after(25))
+    book.pause(26)
+    delay = parse_schedule("every 10s after finish", "UTC")
+    book.becomes(27, job_with(book.job, schedule=delay, revision=3))
+    assert found(book.evidence(30)) == []
 
 
 def test_a_claim_that_is_taken_back_uncalled_forks_no_chain() -> None:
