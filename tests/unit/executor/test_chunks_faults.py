@@ -305,6 +305,37 @@ class TestCallsThatLast:
         assert permits is not None
         assert permits.holders == ()
 
+    def test_the_end_of_one_gives_back_no_others_permit(
+        self, world: World, timers: LastingAtOnce
+    ) -> None:
+        """Or its owner has more runs than may last at once: those of a chunk have one claim."""
+        during: list[int] = []
+
+        def one_during_another(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+            def call_other(call: Call) -> Ended:
+                calls[1]()
+                permits = world.admission_rows.get(OWNER, PERMITS_ROW)
+                during.append(len(permits.holders) if permits else 0)
+                return BUSY
+
+            world.answer(a=call_other)
+            return [calls[0]()]
+
+        world.executor = Router(
+            replace(
+                world.executor_ports,
+                timers=timers,
+                quotas=quotas_of(concurrent_runs=5),
+                side_by_side=one_during_another,
+            )
+        )
+        world.handle_chunk(world.order("a", "b"))
+        assert world.called() == [("a", 1), ("b", 1)]
+        assert during == [1]
+        permits = world.admission_rows.get(OWNER, PERMITS_ROW)
+        assert permits is not None
+        assert permits.holders == ()
+
     def test_one_that_is_cancelled_is_the_cancellers(
         self, world: World, timers: LastingAtOnce
     ) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Event
 
@@ -76,8 +77,9 @@ class MemberRun:
     def _run(self, run: Run, order: PreparedCall, room: ExitStack) -> Report | None:
         ports, job, message = self._ports, self._context.job, self._context.message
         run = running.begun(run, ports.clock.now())
-        # The end is put before anything else: for what follows others may be waited for.
-        with self._runs.permits.around_call(run, message):
+        # The end is put before anything else: for what follows others may be waited for. Its permit
+        # is its own: the chunk's claim is that of all its runs.
+        with self._runs.permits.around_call(replace(run, claim_id=run.key.run_id), message):
             ended = self._called(run, job, order)
             room.close()
             is_quick = self._row is None and ended.status is RunStatus.SUCCEEDED
