@@ -158,6 +158,47 @@ def test_a_job_whose_end_falls_into_an_outage_completes_after_it(policy: CatchUp
     assert len(world.fired(job)) == (1 if policy is CatchUp.LATEST else 0)
 
 
+def test_a_fixed_delay_that_was_resumed_is_not_complete_at_the_end_of_a_run_from_before() -> None:
+    """Its own occurrence is to come; the run that lasts would have been followed by none."""
+    world = World(MIDNIGHT, segments=1)
+    end_at = MIDNIGHT + timedelta(hours=2, minutes=30)
+    job = world.create("chain", "every 1h after finish", end_at=end_at, on_complete=DELETE)
+
+    def lasts_over_a_pause(call: Call) -> Outcome:
+        if len(world.fired(job)) == 1:
+            paused = world.pause(job)
+            world.clock.advance(20)
+            world.new_generation(paused)
+            for _ in range(45):
+                world.clock.advance(60)
+                world.tick()
+        return Success(None)
+
+    world.targets.behave = lasts_over_a_pause
+    world.run_until(MIDNIGHT + timedelta(hours=3))
+    assert world.fired(job) == times("01:00 02:00:20", MIDNIGHT)
+    gone = world.jobs.get(job.owner, job.job_id)
+    assert gone is not None
+    assert gone.state is JobState.COMPLETED, "nor does it stay for ever"
+
+
+def test_one_that_was_resumed_too_late_for_another_run_is_complete_when_that_has_ended() -> None:
+    world = World(MIDNIGHT, segments=1)
+    end_at = MIDNIGHT + timedelta(minutes=70)
+    job = world.create("chain", "every 1h after finish", end_at=end_at, on_complete=DELETE)
+
+    def ends_after_a_pause(call: Call) -> Outcome:
+        world.new_generation(world.pause(job))
+        return Success(None)
+
+    world.targets.behave = ends_after_a_pause
+    world.run_until(MIDNIGHT + timedelta(minutes=90))
+    assert world.fired(job) == times("01:00", MIDNIGHT)
+    gone = world.jobs.get(job.owner, job.job_id)
+    assert gone is not None
+    assert gone.state is JobState.COMPLETED
+
+
 def test_a_moved_last_occurrence_is_the_last() -> None:
     world = World(datetime(2026, 12, 25, 8, 55, tzinfo=UTC), segments=1)
     world.close("holidays", "2026-12-25")

@@ -112,9 +112,13 @@ def is_over(job: Job, run: Run, message: Message, closed: ClosedDays | None, now
     the message that was sent for that meets the run.
     """
     after = _passed(job, run, message, now)
-    if isinstance(job.schedule, Delay) and not message.after_finish:
-        # The chain knows when its next one comes: for others it must be past the end of all.
-        return job.schedule.end_at is not None and job.schedule.end_at < after
+    generation = job.generation
+    is_of_chain = message.after_finish and message.generation_id == generation.generation_id
+    if isinstance(job.schedule, Delay) and not is_of_chain:
+        # The chain knows when its next one comes: for others there must be none, or it must be past
+        # the end of all.
+        end_at, first = job.schedule.end_at, job.schedule.next(generation.from_at)
+        return first is None or (end_at is not None and end_at < after)
     opened = resolve(job.schedule, job.spec.calendar, closed).open
     if opened.next(after) is not None or _is_owed(job, opened, now):
         return False
