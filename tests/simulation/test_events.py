@@ -19,6 +19,7 @@ from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.stores.memory.messaging import MemoryEvents
 from tests.simulation.story import NOON, SECOND, gate_of, handle, row_of, runs_of_kind
+from tests.support.jobs import job_with
 from tests.support.world import OWNER, World
 
 ONCE = "at 2026-12-01T12:01:00Z"
@@ -252,6 +253,24 @@ class TestPauseAfterFailures:
         world.targets.behave = behave
         world.run_until(minute(2) + timedelta(seconds=30))
         assert row_of(world, job).state is JobState.PAUSED, "two have died since the resume"
+
+    @pytest.mark.parametrize(("before", "after", "is_paused"), [(2, 5, False), (5, 2, True)])
+    def test_the_limit_counts_that_is_set_while_the_run_is_under_way(
+        self, world: World, before: int, after: int, is_paused: bool
+    ) -> None:
+        job = world.create("job", "* * * * *", pause_after_failures=before)
+
+        def behave(call: Call) -> Outcome:
+            if call.fire_at == minute(2):
+                changed = job_with(job, revision=2, pause_after_failures=after)
+                assert world.jobs.replace(changed, job.revision)
+            return FAILURE
+
+        world.targets.behave = behave
+        world.run_until(minute(2) + timedelta(seconds=30))
+        stored = row_of(world, job)
+        assert (stored.state is JobState.PAUSED) is is_paused
+        assert ("since 2 runs in a row failed" in stored.note) is is_paused
 
     def test_a_failure_of_a_replaced_generation_leaves_the_new_count_alone(self) -> None:
         world = World(NOON, segments=1)

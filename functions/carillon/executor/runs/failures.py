@@ -43,9 +43,9 @@ class Failures:
 
     def _count_failure(self, run: Run, job: Job, limit: int, *, repeated: bool) -> Job | None:
         """Count it for the job as it is now: it may have been resumed or changed since it was read,
-        and then this failure is the first under its new generation."""
+        and then this failure is the first under its new generation, or its limit is another."""
         current = self._ports.jobs.get(job.owner, job.job_id)
-        if current is not None and current.generation != job.generation:
+        if current is not None and current.revision != job.revision:
             return self.count(run, current, repeated=repeated)
         if job.state is not JobState.ACTIVE:
             self._tell(run, current or job)
@@ -71,8 +71,8 @@ class Failures:
                 self._tell(run, paused)
                 return paused
             seen, current = current, self._ports.jobs.get(job.owner, job.job_id)
-            if current is not None and current.generation != seen.generation:
-                # A resume, or a change: the count begins anew under it.
+            if current is not None and current.revision != seen.revision:
+                # A resume, or a change: the count begins anew under it, or has another limit.
                 return self.count(run, current, repeated=False)
         raise StoreUnavailableError(f"the row of job {job.job_id} changed at every step")
 
