@@ -186,6 +186,15 @@ class TestCalendars:
         lasting = job(state=JobState.PAUSED, paused_at=began, resume_at=NOON + timedelta(hours=1))
         assert decide_start(lasting, retry, NOON) == Skip(SkipReason.PAUSED)
 
+    def test_so_does_what_was_due_before_it_and_has_waited_until_then(self) -> None:
+        """For a start under a rate, say: a skip would be of no pause any more."""
+        began, until = NOON + timedelta(minutes=5), NOON + timedelta(minutes=20)
+        paused = job(state=JobState.PAUSED, paused_at=began, resume_at=until)
+        waited = replace(message(CURRENT), waits=1, wait_until=until + timedelta(seconds=1))
+        assert isinstance(decide_start(paused, waited, waited.starts_at), Defer)
+        earlier = replace(waited, wait_until=until - timedelta(seconds=1))
+        assert decide_start(paused, earlier, until) == Skip(SkipReason.PAUSED)
+
     def test_the_jobs_state_comes_first(self) -> None:
         paused = job(calendar=SKIP, state=JobState.PAUSED, paused_at=NOON)
         assert decide_start(paused, message(), NOON, CLOSED) == Skip(SkipReason.PAUSED)

@@ -110,7 +110,8 @@ def _of_stopped(job: Job, message: Message, now: datetime, reason: SkipReason) -
         if job.resume_at is not None and message.nominal_at >= job.resume_at:
             # A row would take its place in the generation that begins there, however late.
             return Drop("the job is to be resumed before it")
-        return Skip(reason)
+        # What was due before, and has waited, may start then.
+        return _before_resumption(job, message, now) or Skip(reason)
     newer = message.generation_id > job.generation.generation_id
     if newer and _young(message.generation_id, now):
         return _wait_for_commit(message.generation_id, now)
