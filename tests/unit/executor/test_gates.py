@@ -16,7 +16,7 @@ from carillon.domain.admission.state import (
     rate_admission,
 )
 from carillon.domain.job import Job
-from carillon.domain.policies import Concurrency, Overlap, Rate
+from carillon.domain.policies import CatchUp, Concurrency, Overlap, Rate
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import QueueUnavailableError
@@ -322,6 +322,28 @@ class TestRunsThatWait:
             Handled.REPEATED,
         ]
         assert len(world.targets.calls) == 1
+
+    @pytest.mark.parametrize(("minutes", "is_woken"), [(3, True), (20, False)])
+    def test_one_that_may_be_late_is_left_to_its_own_message(
+        self, world: World, minutes: int, is_woken: bool
+    ) -> None:
+        """That alone knows that it was in time for its grace before it was throttled."""
+        job = world.create(
+            "late", "* * * * *", overlap=Overlap.QUEUE_ONE, catch_up=CatchUp.SKIP, grace=120
+        )
+        waiting = replace(message_of(job, NOON + 2 * MINUTE), in_time=True)
+
+        def meanwhile(call: Call) -> Outcome:
+            if not world.queue.kept():
+                world.clock.set(NOON + minutes * MINUTE)
+                assert world.lane(waiting) is Handled.DEFERRED
+            return Success(None)
+
+        world.targets.behave = meanwhile
+        world.lane(world.due(job))
+        assert len(world.queue.kept()) == (2 if is_woken else 1)
+        world.run_until(NOON + (minutes + 1) * MINUTE, ticking=False)
+        assert world.run_of(waiting).status is RunStatus.SUCCEEDED
 
     def test_a_crash_behind_the_copy_leaves_a_message_that_is_current(
         self, world: World, job: Job

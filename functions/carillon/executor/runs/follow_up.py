@@ -5,6 +5,7 @@ A crash before they are done is repaired by the next reception, which repeats th
 
 from dataclasses import replace
 
+from carillon.domain.admission.overlap import misfire
 from carillon.domain.admission.state import job_admission
 from carillon.domain.decisions import Defer
 from carillon.domain.execution import completing, next_run
@@ -125,8 +126,12 @@ class FollowUp:
         if not is_own and key.kind is not RunKind.AFTER:
             return  # its own message knows more of it
         waiting = self._ports.runs.get(key)
-        if waiting is not None and waiting.status is RunStatus.SCHEDULED:
-            self._ports.indexer.schedule_message(next_run.queued_run_message(waiting, job))
+        if waiting is None or waiting.status is not RunStatus.SCHEDULED:
+            return
+        message = next_run.queued_run_message(waiting, job)
+        late = misfire(job, replace(waiting, attempt=1), message, self._ports.clock.now())
+        if late is None:  # or its own message knows whether it was in time once
+            self._ports.indexer.schedule_message(message)
 
     def _complete(self, job: Job | None, run: Run, context: RunContext) -> bool:
         """Complete the job if nothing follows the final run; one to be kept stays as it is.
