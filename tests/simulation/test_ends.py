@@ -138,6 +138,21 @@ def test_a_change_that_comes_first_keeps_the_job() -> None:
     assert row_of(world, job).state is JobState.COMPLETED
 
 
+def test_a_job_that_is_kept_and_goes_on_by_then_is_not_told_to_be_complete(world: World) -> None:
+    """Its owner has changed it while its last run was under way."""
+    job = world.create("kept", "*/5 * * * *", max_runs=1, events=COMPLETED)
+
+    def change(call: Call) -> Outcome:
+        if len(world.fired(job)) == 1:
+            world.new_generation(job, "*/10 * * * *")
+        return Success(None)
+
+    world.targets.behave = change
+    world.run_until(MIDNIGHT + 10 * MINUTE)
+    assert world.fired(job) == times("00:05 00:10", MIDNIGHT)
+    assert world.events.emitted == []
+
+
 def test_a_paused_job_is_not_completed_by_the_skip_of_its_last_occurrence() -> None:
     world = World(MIDNIGHT)
     job = world.create("ends", "at 2026-12-01T00:10:00", on_complete=DELETE)

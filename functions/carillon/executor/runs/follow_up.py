@@ -148,18 +148,20 @@ class FollowUp:
                 return False
             if not self._is_complete(job, run, context):
                 return False
-            if job.spec.on_complete is OnComplete.KEEP:
+            if job.spec.on_complete is OnComplete.DELETE:
+                now = self._ports.clock.now()
+                completed = job.completed(
+                    now, next_run.completed_until(job, now, self._ports.run_lifetime)
+                )
+                if self._ports.jobs.replace(completed, job.revision):
+                    self._ports.indexer.remove_ended_entries(job, completed)
+                    self._ports.lifecycle.job_completed(completed, now)
+                    return True
+            seen, job = job, self._ports.jobs.get(job.owner, job.job_id)
+            is_kept = seen.spec.on_complete is OnComplete.KEEP
+            if is_kept and job is not None and job.revision == seen.revision:
                 self._ports.lifecycle.job_completed(job, run.finished_at or run.updated_at)
                 return False
-            now = self._ports.clock.now()
-            completed = job.completed(
-                now, next_run.completed_until(job, now, self._ports.run_lifetime)
-            )
-            if self._ports.jobs.replace(completed, job.revision):
-                self._ports.indexer.remove_ended_entries(job, completed)
-                self._ports.lifecycle.job_completed(completed, now)
-                return True
-            job = self._ports.jobs.get(job.owner, job.job_id)
         raise StoreUnavailableError(f"the row of job {run.key.job_id} changed at every step")
 
     def _is_complete(self, job: Job, run: Run, context: RunContext) -> bool:
