@@ -3,16 +3,13 @@ wheel, and no row tells of them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime
 
-from carillon.domain.calendar import Resolved, has, local_date, resolve
+from carillon.domain.calendar import has, local_date, resolve
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.wheel.entry import message_of
-from carillon.schedules import CalendarRule, ClosedDays, OnOpenDays
-
-_BEYOND_UTC = timedelta(hours=15)
-"""A local day begins and ends this much earlier or later than that of UTC at most."""
+from carillon.schedules import CalendarRule, ClosedDays
 
 
 def on_their_way(job: Job, since: datetime, closed: ClosedDays | None) -> Iterator[Message]:
@@ -26,21 +23,8 @@ def on_their_way(job: Job, since: datetime, closed: ClosedDays | None) -> Iterat
     instant = None if last_day is None else resolved.open.next(since)
     while instant is not None and last_day and local_date(job.schedule, instant) <= last_day:
         if not has(job.schedule, instant):
-            nominal = max(_nominal(job, resolved, instant, since), default=None)
-            if nominal is not None:
-                yield replace(message_of(job, instant), moved_from=nominal)
+            nominal_times = resolved.moved_to(instant, job.generation.from_at, since)
+            nominal_at = max(nominal_times, default=None)
+            if nominal_at is not None:
+                yield replace(message_of(job, instant), moved_from=nominal_at)
         instant = resolved.open.next(instant)
-
-
-def _nominal(
-    job: Job, resolved: Resolved, instant: datetime, since: datetime
-) -> Iterator[datetime]:
-    """The nominal times of the generation's occurrences up to `since` that run at this instant."""
-    assert isinstance(resolved.open, OnOpenDays)
-    for day in resolved.open.moved_from(instant):
-        begin = datetime.combine(day, time(), UTC) - _BEYOND_UTC
-        end = min(begin + timedelta(days=1) + 2 * _BEYOND_UTC, since)
-        begin = max(begin, job.generation.from_at)
-        for nominal in job.schedule.between(begin, end) if begin < end else ():
-            if resolved.landing(nominal) == instant:
-                yield nominal

@@ -1,7 +1,8 @@
 """Calendars, and a schedule resolved under one."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated
 
 from pydantic import Field
@@ -54,6 +55,8 @@ class Calendar:
 
 _REACH = timedelta(days=MOST_SHIFTED_DAYS + 2)
 _LONGEST_GAP = timedelta(hours=3)
+_BEYOND_UTC = timedelta(hours=15)
+"""A local day begins and ends this much earlier or later than that of UTC at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,27 @@ class Resolved:
             return True
         landings = map(self.landing, self.schedule.between(fire_at, last))
         return any(landing is not None and landing <= last for landing in landings)
+
+    def open_between(self, begin: datetime, end: datetime, since: datetime) -> Iterator[datetime]:
+        """The `open` ones in (begin, end] but for those that are there from `since` or before
+        alone, moved from closed days."""
+        for fire_at in self.open.between(begin, end):
+            is_from_before = not shifts_back(self.use) and not has(self.schedule, fire_at)
+            is_near = is_from_before and fire_at <= since + _REACH
+            if not is_near or any(self.moved_to(fire_at, since, fire_at)):
+                yield fire_at
+
+    def moved_to(self, instant: datetime, after: datetime, until: datetime) -> Iterator[datetime]:
+        """The nominal times in (after, until] of the occurrences of closed days that run at this
+        instant."""
+        assert isinstance(self.open, OnOpenDays)
+        for day in self.open.moved_from(instant):
+            begin = datetime.combine(day, time(), UTC) - _BEYOND_UTC
+            end = min(begin + timedelta(days=1) + 2 * _BEYOND_UTC, until)
+            begin = max(begin, after)
+            for nominal_at in self.schedule.between(begin, end) if begin < end else ():
+                if self.landing(nominal_at) == instant:
+                    yield nominal_at
 
     def is_moved_to(self, fire_at: datetime) -> bool:
         """True if an occurrence of a later day is moved to this instant."""

@@ -233,7 +233,8 @@ def due_of(
     due = Due(job.job_id, job.spec.name, tuple(sorted(job.spec.tags.items())), (), since, spread)
     if not is_by_schedule(job) or begin >= until_at:
         return due
-    fire_times = _outside_pauses(job, calendars.opened(job).between(begin, until_at), until_at)
+    resolved = calendars.resolved(job.owner, job.schedule, job.spec.calendar)
+    fire_times = _outside_pauses(job, resolved.open_between(begin, until_at, since), until_at)
     return replace(due, fire_times=tuple(islice(fire_times, most)))
 
 

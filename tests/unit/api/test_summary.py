@@ -60,6 +60,19 @@ def test_successes_are_counted_from_the_history_where_the_feed_has_none(
     assert sums(client) == ([{"succeeded": 11}, {"pending": 1}], True)
 
 
+def test_what_a_calendar_moves_from_before_the_job_was_made_is_not_due(
+    client: Client, world: World
+) -> None:
+    """It is a Sunday, and noon: 09:00 is over, and 15:00 is moved to Monday."""
+    client.put("/calendars/sundays", {"weekdays": ["sun"]})
+    use = {"name": "sundays", "rule": "next_business_day"}
+    timing = {"schedule": "0 9,15 * * 0", "timezone": "UTC", "calendar": use}
+    client.post("/jobs", BODY | {"name": "by calendar", **timing})
+    world.clock.advance(86_400 + 4 * 3600)
+    found = [bucket for bucket in sums(client, by="hour")[0] if bucket]
+    assert found == [{"unknown": 1}], "15:00 alone"
+
+
 def test_a_day_that_is_closed_later_takes_no_success_away(client: Client, world: World) -> None:
     client.put("/calendars/holidays", {"dates": []})
     body = BODY | {"name": "by calendar", "schedule": "every 5m", "calendar": {"name": "holidays"}}
