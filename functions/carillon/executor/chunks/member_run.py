@@ -76,10 +76,12 @@ class MemberRun:
 
     def _run(self, run: Run, order: PreparedCall, room: ExitStack) -> Report | None:
         ports, job, message = self._ports, self._context.job, self._context.message
-        run = running.begun(run, ports.clock.now())
-        # The end is put before anything else: for what follows others may be waited for. Its permit
-        # is its own: the chunk's claim is that of all its runs.
-        with self._runs.permits.around_call(replace(run, claim_id=run.key.run_id), message):
+        now = ports.clock.now()
+        run = running.begun(run, now)
+        # The chunk's claim is that of all its runs: a permit is for one, and for this call alone.
+        holder = replace(run, claim_id=ports.entropy.new_id(now))
+        # The end is put before anything else: for what follows others may be waited for.
+        with self._runs.permits.around_call(holder, message):
             ended = self._called(run, job, order)
             room.close()
             is_quick = self._row is None and ended.status is RunStatus.SUCCEEDED

@@ -15,8 +15,8 @@ _NEVER = datetime.fromtimestamp(0, UTC)
 @dataclass(frozen=True, slots=True)
 class PermitHolder:
     """The claim of a run that holds a place of a concurrency key, until its lease ends at most; of
-    a run in a chunk its id, as the claim is that of others, too; of an open run the `holder` of its
-    Completion, until its time is over."""
+    a run in a chunk, whose claim is that of others, too, an id of its own; of an open run the
+    `holder` of its Completion, until its time is over."""
 
     claim_id: str
     until: datetime
