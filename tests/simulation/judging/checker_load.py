@@ -213,6 +213,6 @@ def in_proportion(known: Known) -> Iterator[Violation]:
     """The messages in flight stay in proportion to the runs that they are about, whatever strikes:
     copies of a message that waits die out, at any rate of duplication."""
     for load in known.evidence.loads:
-        if load.messages > _FEW_MESSAGES + _COPIES * load.runs:
+        if load.messages > _FEW_MESSAGES + (_COPIES + load.again) * load.runs:
             text = f"{load.messages} messages about {load.runs} runs were in flight at {load.at}"
             yield Violation("runaway", "", text)

@@ -118,11 +118,13 @@ class Grant:
 @dataclass(frozen=True, slots=True)
 class Load:
     """The content of the lanes at an instant: the number of messages, and of the different runs
-    that they are about. A run counts once under each generation that has a message about it."""
+    that they are about. A run counts once under each generation that has a message about it.
+    `again`: how often a reindexing has had ticks send the minutes ahead of a segment again."""
 
     at: datetime
     messages: int
     runs: int
+    again: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ _LASTS = {
 """The longest that these faults last; the others are over at once."""
 _RATES = ("rate", "owner")
 """How the names of the gates of rates begin."""
+_LONGEST_AHEAD = timedelta(minutes=6)
+"""Ticks have sent no later minutes than these, counted from their own on."""
 _TICKS = ("tick", "other tick")
 """How the names of their processes begin."""
 _TRANSIENT = StoreUnavailableError.__name__
@@ -136,8 +138,9 @@ class Recorder:
 
     def weigh(self) -> None:
         """See what is in the lanes now."""
-        lanes = self._known_deployment().lanes
-        self._loads.append(Load(self._now(), len(lanes), len(set(runs_in(lanes)))))
+        lanes, now = self._known_deployment().lanes, self._now()
+        again = sum(1 for _, at in self._put_back if now - at < _LONGEST_AHEAD)
+        self._loads.append(Load(now, len(lanes), len(set(runs_in(lanes))), again))
 
     def evidence(self, until: datetime) -> Evidence:
         """All that was seen by now; everything that was due up to `until` is to have ended."""

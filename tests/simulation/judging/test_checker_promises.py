@@ -95,6 +95,8 @@ def test_messages_in_flight_stay_in_proportion_to_the_runs_they_are_about() -> N
     assert found(book.evidence(5, loads=[Load(after(1), 300, 70), Load(after(2), 35, 1)])) == []
     bursting = [Load(after(1), 300, 70), Load(after(2), 300, 20)]
     only(book.evidence(5, loads=bursting), "runaway", f"about 20 runs were in flight at {after(2)}")
+    # Seven reindexings in three minutes had ticks send all of it again each time (9970001957).
+    assert found(book.evidence(5, loads=[Load(after(1), 368, 77, again=1)])) == []
 
 
 def waits(book: Book, key: RunKey, second: float) -> Run:
