@@ -40,6 +40,16 @@ def test_max_runs_becomes_an_end(client: Client, world: World) -> None:
     assert (stored.spec.end_at, stored.spec.max_runs) == (None, 3)
 
 
+def test_no_end_is_kept_that_new_rules_of_the_zone_could_move_the_last_run_behind(
+    client: Client, world: World
+) -> None:
+    """Its row could not be read any more."""
+    at = "at 2027-07-01T09:00:00"
+    job = create(client, schedule=at, timezone="Europe/Riga", max_runs=1)
+    assert job["ends_at"] == "2027-07-01T06:00:00Z"
+    assert row(world, job["job_id"]).schedule.end_at is None
+
+
 @pytest.mark.parametrize(
     ("end_at", "last"),
     [("2026-03-01T12:25:00Z", "12:20"), ("2026-03-01T12:55:00Z", "12:30")],

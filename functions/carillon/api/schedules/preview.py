@@ -71,7 +71,8 @@ def scheduling_of(form: ScheduleSpec, counted_from: datetime) -> Scheduling:
             "max_runs", "cannot be counted ahead for a fixed delay: use end_at, or every without it"
         )
     last_at = _occurrence_number(form.max_runs, schedule, counted_from)
-    if last_at is not None and last_at != end_at:
+    # The last that it has needs no end: new rules of its zone may move it to a later instant.
+    if last_at is not None and last_at != end_at and schedule.next(last_at) is not None:
         schedule = form.parsed(last_at)
     return Scheduling(schedule, end_at, form.max_runs)
 
