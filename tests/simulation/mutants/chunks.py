@@ -38,8 +38,10 @@ from tests.simulation.mutants.kit import (
     instead,
     lasting,
     moved,
+    small,
 )
 from tests.simulation.worlds.scenario import Scenario
+from tests.simulation.worlds.scenario_parts import OWNERS
 
 
 def _finish_of_anybody(original: Code) -> Code:
@@ -178,6 +180,13 @@ def _with_permits(scenario: Scenario) -> Scenario:
     return replace(scenario, options=replace(scenario.options, owner_concurrent_runs=5))
 
 
+def _of_one_owner(scenario: Scenario) -> Scenario:
+    """All jobs are of one owner, who may have one run that lasts."""
+    jobs = tuple(replace(job, owner=OWNERS[0]) for job in scenario.jobs)
+    options = replace(scenario.options, owner_concurrent_runs=1, slow_after_seconds=900)
+    return replace(scenario, jobs=jobs, options=options)
+
+
 def _plain(body: dict[str, Any], draws: Draws) -> dict[str, Any]:
     """The body of a plain job that is due every minute."""
     kept: dict[str, Any] = {name: body[name] for name in ("name", "tags") if name in body}
@@ -314,6 +323,13 @@ CHUNKS: tuple[Mutant, ...] = (
         "a process that stood still calls what its chunk had before, whoever has the chunk now",
         (Swap(MemberRun, "_is_held", instead(_may_enter)),),
         reshape=both(_for_chunks, _short_lived, _with_permits, faulty(paused=0.05)),
+    ),
+    Mutant(
+        "permit_of_the_whole_chunk",
+        ("permits",),
+        "the end of one run of a chunk gives back the permits of all",
+        (Swap(MemberRun, "_holder", instead(lambda self, run: run)),),
+        reshape=both(small(22, jobs=4), _for_chunks, lasting(30), _of_one_owner, asked("run", 6)),
     ),
 )
 

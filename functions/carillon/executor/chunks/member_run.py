@@ -76,12 +76,9 @@ class MemberRun:
 
     def _run(self, run: Run, order: PreparedCall, room: ExitStack) -> Report | None:
         ports, job, message = self._ports, self._context.job, self._context.message
-        now = ports.clock.now()
-        run = running.begun(run, now)
-        # The chunk's claim is that of all its runs: a permit is for one, and for this call alone.
-        holder = replace(run, claim_id=ports.entropy.new_id(now))
+        run = running.begun(run, ports.clock.now())
         # The end is put before anything else: for what follows others may be waited for.
-        with self._runs.permits.around_call(holder, message):
+        with self._runs.permits.around_call(self._holder(run), message):
             ended = self._called(run, job, order)
             room.close()
             is_quick = self._row is None and ended.status is RunStatus.SUCCEEDED
@@ -99,6 +96,11 @@ class MemberRun:
             raise StoreUnavailableError(f"{run.key.run_id}: it may have a row beside its chunk")
         # Of a run that is another's now, its own message does what follows.
         return report if is_quick or report else send_alone(ports, [message])[0]
+
+    def _holder(self, run: Run) -> Run:
+        """The run as it holds its permit, which is for one call: the chunk's claim is that of all
+        its runs."""
+        return replace(run, claim_id=self._ports.entropy.new_id(self._ports.clock.now()))
 
     def _is_held(self, run: Run) -> bool:
         """True if it is not to be called here: what it asked before may have lasted. Nothing is
