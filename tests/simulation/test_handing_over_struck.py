@@ -62,6 +62,11 @@ def strike(world: World, at: int, happen: Callable[[], None], *, after: bool) ->
             happen()
         return answer
 
+    strike_each(world, on_write)
+
+
+def strike_each(world: World, on_write: Callable[[Callable[[], Any]], Any]) -> None:
+    """Let each write of the executors from now on be what `on_write` makes of it."""
     ports = world.executor_ports
     indexer = world.indexer
     members = {name: Striking(getattr(ports, name), on_write) for name in ("jobs", "operations")}
@@ -126,6 +131,32 @@ def test_it_goes_on_after_a_death_at_any_write(world: World, at: int, after: boo
         assert [at.minute for at, _ in ran] == list(range(2, 32, 2))
         assert all((owner == TEAM) == (at > old.generation.from_at) for at, owner in ran)
     assert twice(world) == []
+
+
+def test_what_came_due_during_a_late_commit_runs_though_its_process_dies_then(
+    world: World,
+) -> None:
+    """It stood still for longer than others wait for a commit (9980002125)."""
+    world.create("job", "every 20s", catch_up=CatchUp.ALL)
+    world.run_until(NOON + 5 * MINUTE)
+    hand_over(world)
+    others, writes = world.executor, 0
+
+    def on_write(write: Callable[[], Any]) -> Any:
+        nonlocal writes
+        writes += 1
+        if writes != 9:  # the creation of the new row
+            return write()
+        world.executor = others
+        world.run_until(world.clock.now() + 3 * MINUTE)
+        write()
+        raise Killed
+
+    strike_each(world, on_write)
+    assert run_with_deaths(world, NOON + 20 * MINUTE) == 1
+    assert taken_of(world, "job").generation.from_at < NOON + 6 * MINUTE
+    ran = [at for at, _ in ran_by(world, "job")]
+    assert ran == [NOON + timedelta(seconds=20 * n) for n in range(1, 61)]
 
 
 @pytest.mark.parametrize("after", [False, True])

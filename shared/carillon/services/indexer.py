@@ -80,21 +80,25 @@ class Indexer:
         Returns False if another writer won, or if this took too long. What was written is orphaned;
         executors drop it by its generation id.
         """
-        begun_at = self._clock.now()
-        announced = self._put(job, begun_at)
+        announced = self._put(job, self._clock.now())
         if self._is_after(job, _TIMELY):
             return False
         if revision is None:
             committed = self._jobs.create(job)
         else:
             committed = self._jobs.replace(job, revision)
-        if committed and self._is_after(job, _AT_ONCE):
-            # What has come due since may have run: catch-up would call it missed.
-            announced = self._put(job, begun_at)
         if committed:
-            now = self._clock.now()
-            self._send([m for m in announced if m.delay_seconds(now) < UNCOMMITTED_DELAY_SECONDS])
+            self._send_due(announced)
+            self.index_again(job)
         return committed
+
+    def index_again(self, job: Job) -> None:
+        """Do 1 and 2 for a job that has been committed, where that took longer than others wait for
+        it; or may have, since this comes long after its generation was made."""
+        if self._is_after(job, _AT_ONCE):
+            # What has come due since may have run: catch-up would call it missed.
+            made_at = id_created_at(job.generation.generation_id)
+            self._send_due(self._put(job, made_at))
 
     def commit_paused(self, job: Job, revision: int | None) -> bool:
         """Commit the row of a paused job; False if another writer won.
@@ -225,6 +229,11 @@ class Indexer:
         if shifts_back(use) or begins_late(job, now):
             return CalendarReader(self._calendars).resolved(job.owner, job.schedule, use)
         return resolve(job.schedule, use, None)
+
+    def _send_due(self, announced: Sequence[Message]) -> None:
+        """Send undelayed what is due before the hidden messages appear."""
+        now = self._clock.now()
+        self._send([m for m in announced if m.delay_seconds(now) < UNCOMMITTED_DELAY_SECONDS])
 
     def _send(
         self, messages: Sequence[Order], at_least: int = 0, until: datetime | None = None

@@ -196,7 +196,10 @@ class HandingOver:
         now = self._ports.clock.now()
         try:
             taken = self._taken(tombstone, operation)
-            if is_taken_over(tombstone, taken):
+            if taken is not None and is_taken_over(tombstone, taken):
+                # Its commit may have been the last deed of a process that had stood still.
+                if taken.state is JobState.ACTIVE:
+                    self._ports.indexer.index_again(taken)
                 self._ports.jobs.replace(settled(tombstone), tombstone.revision)
                 return
             reason = self._refusal_by(tombstone, operation, taken)
