@@ -37,10 +37,14 @@ def uncompleted(known: Known) -> Iterator[Violation]:
             if job.state is JobState.ACTIVE and is_to_go and left is None and due is not None:
                 text = f"{job.schedule.text!r} has no occurrence left, and the job is still there"
                 yield Violation("complete", job_id, text)
-        if job.state is JobState.COMPLETED:
+        if job.state is JobState.COMPLETED and job.spec.calendar is None:
             following = job.schedule.next(job.updated_at - timedelta(seconds=job.spread_seconds))
-            is_certain = not isinstance(job.schedule, Delay) and job.spec.calendar is None
-            if is_certain and following is not None:
+            if isinstance(job.schedule, Delay):
+                # What follows a run is known to its message alone, but the first one follows none.
+                rows = known.rows.get(job_id, ())
+                has_begun = any(_is_outcome(r) and r.key.fire_at > indexed.from_at for r in rows)
+                following = None if has_begun else job.schedule.next(indexed.from_at)
+            if following is not None:
                 text = f"it was completed at {job.updated_at}, before its occurrence {following}"
                 yield Violation("complete", job_id, text, following)
 
