@@ -156,7 +156,8 @@ class Printed(io.TextIOBase):
 
     def write(self, text: str) -> int:
         *lines, begun = (getattr(self._begun, "line", "") + text).split("\n")
-        self._begun.line = begun
+        # A record has no more of it, and to keep all of a line of dots takes ever longer per dot.
+        self._begun.line = begun[:LIMIT_CHARACTERS]
         for line in filter(None, lines):
             PRINTED.info("%s", line)
         return len(text)

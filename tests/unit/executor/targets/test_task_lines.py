@@ -4,6 +4,7 @@ import json
 import logging
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Thread
@@ -155,6 +156,20 @@ def test_printed_lines_are_records(caplog: pytest.LogCaptureFixture) -> None:
     printed.end()
     said = [record.getMessage() for record in caplog.records]
     assert said == ["one 2", "x", "100 %s begun"]
+
+
+def test_a_line_without_end_takes_no_time_that_grows_with_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each dot of a progress bar copied all before it: 160,000 of them took twelve seconds."""
+    caplog.set_level(logging.INFO)
+    printed = Printed()
+    began = time.process_time()
+    for _ in range(100_000):
+        print(".", end="", file=printed)
+    assert time.process_time() - began < 2
+    printed.end()
+    assert [record.getMessage() for record in caplog.records] == ["." * LIMIT_CHARACTERS]
 
 
 def test_a_task_may_log_to_standard_output_whatever_the_level() -> None:
