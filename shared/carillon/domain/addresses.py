@@ -15,6 +15,7 @@ from ipaddress import (
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
+_OF_TWO_RULES = re.compile("[ßς\u200c\u200d]")
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
 _SPECIAL = tuple(
@@ -66,6 +67,17 @@ def literal_address(host: str) -> Address | None:
         return IPv4Address(socket.inet_aton(host.removesuffix(".")))
     except OSError:
         return None
+
+
+def ascii_host(name: str) -> str:
+    """The host of a URL as a lookup takes it; raises UnicodeError.
+
+    Python's codec goes by the rules of 2003, by which a few characters are others, or none:
+    `faß.de` would be `fass.de`, which is somebody else's today.
+    """
+    if _OF_TWO_RULES.search(name):
+        raise UnicodeError("the rules for it have changed: it must be written as xn--…")
+    return name.encode("idna").decode()
 
 
 def reachable_address(address: Address) -> Address:

@@ -252,6 +252,22 @@ def test_nobody_listens() -> None:
     assert refusal(outcome) == ("connect_error", False)
 
 
+def test_a_name_that_old_rules_change_is_looked_up_by_none() -> None:
+    """`faß.de` is `fass.de` by the rules of 2003, and by those of today somebody else's."""
+    asked: list[str] = []
+
+    def look_up(host: str, port: int) -> list[str]:
+        asked.append(host)
+        return [HOST]
+
+    outcome = caller(resolver=look_up).deliver(target(80, "faß.de"), call())
+
+    assert isinstance(outcome, Failure)
+    assert outcome.error.kind == "protocol_error"
+    assert "must be written as xn--" in outcome.error.message
+    assert asked == []
+
+
 def test_a_name_that_is_not_found_is_tried_again() -> None:
     def not_found(host: str, port: int) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")

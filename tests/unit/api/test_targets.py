@@ -70,7 +70,16 @@ def test_a_signing_secret_is_replaced_whole(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["exa mple.com", "a..b", ".", f"{'a' * 64}.com", "-a.com", "a." * 127 + "com"]
+    "host",
+    [
+        "exa mple.com",
+        "a..b",
+        ".",
+        f"{'a' * 64}.com",
+        "-a.com",
+        "a." * 127 + "com",
+        "faß.de",  # fass.de, by the rules of 2003, is somebody else's
+    ],
 )
 def test_a_host_that_no_lookup_can_know_is_refused(client: Client, host: str) -> None:
     for field in ("target", "on_failure"):

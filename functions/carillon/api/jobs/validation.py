@@ -10,7 +10,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from carillon.api.http.problems import InvalidFieldsError, refuse_all
-from carillon.domain.addresses import is_public, lies_in, literal_address
+from carillon.domain.addresses import ascii_host, is_public, lies_in, literal_address
 from carillon.domain.policies import CatchUp
 from carillon.domain.spec.containers import (
     LONGEST_REPORT,
@@ -207,8 +207,11 @@ def _refuse_host(field: str, target: Target, settings: Settings) -> None:
     parts = urlsplit(target.url)
     host = parts.hostname or ""
     if not _can_be_host(host):
-        raise InvalidFieldError(f"{field}.url", "must have the name of a host, or an IP address")
-    address = literal_address(host.encode("idna").decode())
+        raise InvalidFieldError(
+            f"{field}.url",
+            "must have the name of a host, in which ß and ς are written as xn--…, or an IP address",
+        )
+    address = literal_address(ascii_host(host))
     if address is not None and lies_in(address, settings.webhook_allowed_networks):
         return
     if parts.scheme == "http":
@@ -225,7 +228,7 @@ def _can_be_host(name: str) -> bool:
     if literal_address(name) is not None:
         return True
     try:
-        labels = name.removesuffix(".").encode("idna").decode().split(".")
+        labels = ascii_host(name.removesuffix(".")).split(".")
     except UnicodeError:
         return False
     return sum(map(len, labels)) + len(labels) <= _LONGEST_HOST and all(

@@ -11,7 +11,7 @@ import httpcore2
 from standardwebhooks.webhooks import Webhook
 
 from carillon.clock import Clock, utc_text
-from carillon.domain.addresses import Network
+from carillon.domain.addresses import Network, ascii_host
 from carillon.domain.run import RunError, one_line
 from carillon.domain.spec.headers import check_header_value
 from carillon.domain.targets import WebhookTarget
@@ -260,9 +260,9 @@ def _url(text: str) -> httpcore2.URL:
     """The URL in ASCII; raises httpcore2.LocalProtocolError."""
     parts = urlsplit(text)
     try:
-        host = (parts.hostname or "").encode("idna")
+        host = ascii_host(parts.hostname or "")
     except UnicodeError as error:  # told without the rest of the URL, which may be a secret
-        message = f"{parts.hostname!r} cannot be a host"
+        message = f"{parts.hostname!r} cannot be a host: {error}"
         raise httpcore2.LocalProtocolError(message) from error
     path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
     return httpcore2.URL(
