@@ -162,6 +162,9 @@ class Printed(io.TextIOBase):
             PRINTED.info("%s", line)
         return len(text)
 
+    def close(self) -> None:
+        """Stay open: the tasks that come after the one that closes it print, too."""
+
     def end(self) -> None:
         """Log the line that the task's own thread has begun; to be called when it has ended."""
         self.write("\n")

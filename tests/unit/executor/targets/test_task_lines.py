@@ -172,6 +172,18 @@ def test_a_line_without_end_takes_no_time_that_grows_with_it(
     assert [record.getMessage() for record in caplog.records] == ["." * LIMIT_CHARACTERS]
 
 
+def test_a_task_that_closes_standard_output_closes_it_for_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As `with open(path, "w") if path else sys.stdout as out` does: it failed the second time."""
+    caplog.set_level(logging.INFO)
+    printed = Printed()
+    for run in ("one", "two"):
+        with printed as out:
+            print(run, file=out, flush=True)
+    assert [record.getMessage() for record in caplog.records] == ["one", "two"]
+
+
 def test_a_task_may_log_to_standard_output_whatever_the_level() -> None:
     """A handler of the root logger on standard output is common; it must not print its own
     prints."""
