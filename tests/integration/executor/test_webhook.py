@@ -17,7 +17,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from carillon.clock import SystemClock
 from carillon.executor.deadlines import Deadline
 from carillon.executor.targets.call import Failure, ReportTo, Success
-from carillon.executor.targets.webhook import SigningKeyError, WebhookCaller
+from carillon.executor.targets.webhook import DeploymentKey, SigningKeyError, WebhookCaller
 from tests.integration.executor.endpoints import (
     CERTIFIED_NAME,
     HOST,
@@ -305,6 +305,23 @@ def test_without_a_key_nothing_is_sent() -> None:
         outcome = sender.deliver(target(hook.port), call())
         assert hook.received == []
     assert refusal(outcome) == ("signing_key_error", False)
+
+
+def test_a_key_that_comes_too_late_is_no_time_out_of_the_endpoint() -> None:
+    """Its owner's jobs would be taken for ones whose host hangs."""
+
+    def read() -> str:
+        time.sleep(1)
+        return "key"
+
+    late = DeploymentKey(read, SystemClock())
+    sender = WebhookCaller(SystemClock(), late.get, LOOPBACK, owner_secrets({}))
+
+    outcome = sender.deliver(target(80), call(timeout_seconds=0.2))
+
+    assert isinstance(outcome, Failure)
+    assert (outcome.error.kind, outcome.timed_out) == ("signing_key_error", False)
+    assert outcome.error.message == "the webhook secret was not read in time"
 
 
 def test_the_context_of_a_deployment_verifies_certificates() -> None:

@@ -161,11 +161,12 @@ class KeptText:
         self._lock = Lock()
 
     def get(self, deadline: Deadline) -> str:
-        """Raises SecretError, and TimeoutError when there is no text before the deadline."""
+        """Raises SecretError, also when there is no text before the deadline: the target, of which
+        nothing was asked yet, has not timed out."""
         kept = self._text
         if not self._lock.acquire(timeout=deadline.remaining() if kept is None else 0):
             if kept is None:
-                raise TimeoutError
+                raise _late()
             return kept
         try:
             if self._text is None or self._is_stale():
@@ -187,7 +188,10 @@ class KeptText:
             deadline = Deadline.after(min(REFRESH_SECONDS, share_seconds))
         try:
             call_within(deadline, self._fetch)
-        except (SecretError, TimeoutError):
+        except TimeoutError:
+            if self._text is None:
+                raise _late() from None
+        except SecretError:
             if self._text is None:
                 raise
 
@@ -202,6 +206,10 @@ class KeptText:
         self._refresh_at = self._clock.now() + REFRESH_AFTER
 
 
+def _late() -> SecretError:
+    return SecretError("secret_unavailable", "was not read in time")
+
+
 class OwnerSecrets:
     """The secrets that owners refer to, each kept for a while; usable from several threads."""
 
@@ -212,7 +220,7 @@ class OwnerSecrets:
         self._kept: Recent[tuple[str, Reference], KeptText] = Recent(MOST_KEPT)
 
     def text(self, owner: str, reference: Reference, deadline: Deadline) -> str:
-        """The text, without blanks and line ends around it; raises SecretError, TimeoutError."""
+        """The text, without blanks and line ends around it; raises SecretError."""
         try:
             return self._kept_text(owner, reference).get(deadline).strip()
         except SecretError as error:

@@ -70,7 +70,7 @@ class DeploymentKey:
         self._kept = KeptText(read, clock)
 
     def get(self, deadline: Deadline) -> str:
-        """Raises SigningKeyError, and TimeoutError when it takes longer than the deadline."""
+        """Raises SigningKeyError, also when it takes longer than the deadline."""
         try:
             return signing_key(self._kept.get(deadline))
         except (SecretError, ValueError) as error:
@@ -151,7 +151,7 @@ class WebhookCaller(Caller):
             request = self._prepare(target, call, deadline)
             hidden = request.hidden
             answer = self._send(target.method, request, deadline)
-        except (TimeoutError, httpcore2.TimeoutException):
+        except httpcore2.TimeoutException:
             return call.timed_out(f"no complete answer within {call.timeout_seconds:g} s")
         except RefusedError as error:
             return _failure(error.kind, error, permanent=True)

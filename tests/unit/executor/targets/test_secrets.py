@@ -169,6 +169,16 @@ def test_a_refresh_that_hangs_leaves_the_call_most_of_its_time(store: Store) -> 
     assert store.reads == 3
 
 
+def test_a_first_read_that_hangs_is_no_time_out_of_the_target(store: Store) -> None:
+    """Its host would be taken for one that hangs, though nothing was asked of it."""
+    store.free.clear()
+    kept = KeptText(store.read, ManualClock(START))
+    for _ in range(2):
+        with pytest.raises(SecretError, match="was not read in time") as caught:
+            kept.get(Deadline.after(0.1))
+        assert caught.value.kind == "secret_unavailable"
+
+
 def test_others_are_served_at_once_meanwhile(store: Store) -> None:
     kept, _ = stale(store)
     first = Thread(target=kept.get, args=[Deadline.after(4)])
