@@ -294,7 +294,8 @@ class TaskServer:
         if not self._import_failures:
             return RunError("unknown_task", exception_line(error), permanent=True)
         reasons = "; ".join(f"{name}: {reason}" for name, reason in self._import_failures.items())
-        message = f"{error}; modules that could not be imported: {reasons}"
+        # First, since the names of many tasks would leave no room for it.
+        message = f"modules that could not be imported: {reasons}; {error}"
         return RunError("task_import_failed", one_line(message))
 
 

@@ -237,6 +237,16 @@ def test_an_unknown_task_fails_for_good_unless_its_module_may_be_the_broken_one(
     assert "jobs.daily: ImportError: gone" in error.message
 
 
+def test_why_a_module_cannot_be_imported_is_told_beside_however_many_tasks() -> None:
+    registry = TaskRegistry()
+    for number in range(50):
+        registry.add(f"send_report_{number}", lambda payload, context: None)
+    broken = TaskServer(registry, {"jobs.daily": "ImportError: gone"}, JsonLines())
+    error = broken.serve(request("nope")).error
+    assert error is not None
+    assert "jobs.daily: ImportError: gone" in error.message
+
+
 def test_modules_that_cannot_be_imported_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
     failures = import_modules(["carillon.executor.tasks.samples", "no_such_module_of_tasks"])
     assert list(failures) == ["no_such_module_of_tasks"]
