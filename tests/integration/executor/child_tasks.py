@@ -128,6 +128,11 @@ def log(payload: Any, context: TaskContext) -> None:
 
 
 @task
+def close_standard_error(payload: Any, context: TaskContext) -> None:
+    sys.stderr.close()
+
+
+@task
 def leave_a_thread(payload: Any, context: TaskContext) -> None:
     """Leave a thread behind that prints and logs ever after, as a pool or a flusher may."""
 

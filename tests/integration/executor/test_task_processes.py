@@ -119,6 +119,15 @@ def test_a_task_logs_json_lines_with_the_ids_of_its_run(capfd: pytest.CaptureFix
     assert (members["run_id"], members["job_id"]) == ("run-of-log", "job")
 
 
+def test_a_task_that_closes_standard_error_ends_no_other(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with tasks() as caller:
+        assert caller.run("close_standard_error") == Success(None)
+        assert caller.run("log") == Success(None)
+    assert '"run_id"' in capfd.readouterr().err
+
+
 def test_a_thread_that_a_task_leaves_behind_logs_in_no_later_run_s_name(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

@@ -173,7 +173,8 @@ class Printed(io.TextIOBase):
 def start_logging(level: str) -> JsonLines:
     """Send every logger of this process to standard error as JSON lines."""
     lines = JsonLines()
-    handler = logging.StreamHandler()
+    # Of its own: a task may close sys.stderr, and what logs after that would raise.
+    handler = logging.StreamHandler(os.fdopen(2, "w", encoding="utf-8", closefd=False))
     handler.setFormatter(lines)
     handler.addFilter(lines.allows)
     logging.basicConfig(level=level, handlers=[handler], force=True)
