@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -147,6 +148,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+@lru_cache(maxsize=4)  # a file with many faults is asked for the line of each
 def _composed(text: str) -> yaml.Node | None:
     try:
         return yaml.compose(text, _Loader)

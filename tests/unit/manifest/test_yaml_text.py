@@ -1,6 +1,9 @@
 """Manifests' YAML: what is text stays text, and what is written is read back."""
 
+from typing import Any
+
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,6 +103,23 @@ def test_a_member_has_a_line(path: tuple[str, ...], line: int) -> None:
     )
 
     assert line_of(text, path) == line
+
+
+def test_a_text_is_composed_once_for_all_lines_that_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    composed: list[str] = []
+    compose = yaml.compose
+
+    def counted(text: str, *others: Any) -> Any:
+        composed.append(text)
+        return compose(text, *others)
+
+    monkeypatch.setattr(yaml, "compose", counted)
+    text = "jobs:\n" + "".join(f"  faulty-{number}: {{name: x}}\n" for number in range(50))
+
+    lines = [line_of(text, ("jobs", f"faulty-{number}", "name")) for number in range(50)]
+    assert (lines, composed) == (list(range(2, 52)), [text])
 
 
 JSON = st.recursive(
