@@ -36,6 +36,8 @@ _CARRIED = frozenset(
     }
 )
 _JOB_CARRIED = frozenset({"backoffLimit", "activeDeadlineSeconds", "template"})
+_REPETITION = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+"""The annotation in which kubectl keeps the whole object, with the values of the environment."""
 _OVERLAPS = {"Allow": None, "Forbid": "skip", "Replace": "queue_one"}
 
 
@@ -107,7 +109,7 @@ def _cron_job(
         *_unused("spec.jobTemplate", template, frozenset({"spec"})),
         *_unused("spec.jobTemplate.spec", job, _JOB_CARRIED),
         *_unused("spec.jobTemplate.spec.template", pod, frozenset({"spec"})),
-        *_unused("metadata.annotations", _mapping(about, "annotations"), frozenset()),
+        *_unused("metadata.annotations", _mapping(about, "annotations"), _REPETITION),
     ]
     every = (*notes, *changed, note, *more, *lost, *unused)
     return Entry(place, str(about["name"]), body, every, stub)

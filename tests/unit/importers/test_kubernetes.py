@@ -119,6 +119,15 @@ def test_every_loss_is_listed() -> None:
     assert "secret" not in str(found)
 
 
+def test_what_kubectl_has_kept_of_the_environment_is_told_nowhere() -> None:
+    """`kubectl apply` keeps the object whole in an annotation, which `get -o yaml` shows."""
+    kept = 'kubectl.kubernetes.io/last-applied-configuration: "{PASSWORD: secret}", owner: ops'
+    found = made(CRONJOBS.replace("annotations: {owner: ops}", f"annotations: {{{kept}}}"))
+
+    assert "metadata.annotations.owner" in losses(found)[FIRST]
+    assert "secret" not in str(found)
+
+
 def test_defaults_are_those_of_kubernetes() -> None:
     job = made().jobs["stepped"]
 
