@@ -1,6 +1,7 @@
 """A crontab, as Debian's cron and cronie read it; the commands themselves stay behind."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from carillon.importers.stubs import Stubs
 _ASSIGNMENT = re.compile(r"""\s*(?:"(\w+)"|'(\w+)'|(\w+))\s*=\s*(.*?)\s*""")
 _MACRO = re.compile(r"(@\S+)\s+(.*)")
 _FIVE = re.compile(r"((?:\S+\s+){4}\S+)\s+(.*)")
+_STDIN = re.compile(r"(?<!\\)%")
 _CRON_FIELD = re.compile(r"[\d*][\w*/,~-]*", re.ASCII)
 _NO_CATCH_UP: Json = {"retry": {"max_attempts": 1}, "catch_up": "skip"}
 """Cron starts each command once, and forgets what it missed."""
@@ -105,6 +107,8 @@ def _job(place: str, line: str, state: _State, options: CrontabOptions) -> Entry
 
 def _is_entry(comment: str) -> bool:
     """True for a line that was commented out: it is no name of the next one."""
+    if _ASSIGNMENT.fullmatch(comment) is not None:
+        return True
     words = comment.split()
     if len(words) > 1 and words[0].startswith("@"):
         return True
@@ -113,8 +117,17 @@ def _is_entry(comment: str) -> bool:
 
 def _program(command: str) -> str:
     """The name of the program that is run, whatever assignments and `cd` stand before it."""
-    for part in re.split("&&|;", command):
-        words = [word for word in part.split() if not re.match(r"\w+=", word)]
-        if words and words[0] != "cd":
-            return words[0].rpartition("/")[2] or "command"
+    lexer = shlex.shlex(_STDIN.split(command)[0], posix=True, punctuation_chars=";&")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    is_begun = False
+    try:
+        for word in lexer:
+            if word in (";", "&&"):
+                is_begun = False
+            elif not is_begun and not re.match(r"\w+=", word):
+                if word != "cd":
+                    return word.rpartition("/")[2] or "command"
+                is_begun = True
+    except ValueError:  # a quotation that does not end
+        pass
     return "command"

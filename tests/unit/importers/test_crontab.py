@@ -156,3 +156,21 @@ def test_comments_and_blanks_are_nothing() -> None:
 
 def test_a_comment_further_up_is_no_name() -> None:
     assert list(made("# Section\n\n0 1 * * * /bin/a\n").jobs) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        ("#DB_PASSWORD=secret\n0 1 * * * /bin/a", "a"),
+        ("0 1 * * * PASSWORD='my secret' /bin/a", "a"),
+        ("0 1 * * * PASSWORD='my;secret && more' MODE=x cd /srv && /bin/a", "a"),
+        ("0 1 * * * cd '/a b' && PASSWORD=\"my secret\" /bin/a", "a"),
+        ("0 1 * * * mail%secret", "mail"),
+        ("0 1 * * * PASSWORD='my secret", "command"),
+    ],
+)
+def test_no_secret_of_a_line_is_in_its_job(lines: str, name: str) -> None:
+    found = made(f"{lines}\n")
+
+    assert list(found.jobs) == [name]
+    assert "secret" not in str(found.jobs)
