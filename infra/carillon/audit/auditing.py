@@ -219,11 +219,16 @@ class Audit:
         return list(islice(own_page, _MOST_FOUND))
 
     def _unfiled(self, job: Job) -> str | None:
-        """True if the wheel does not hold the job's next occurrence: then it would never come."""
+        """What the wheel lacks, so that the job's next occurrence would never come."""
         indexed = current_generation(JobVersion(job.updated_at, job))
-        is_indexed = job.state is JobState.ACTIVE and indexed.is_computable
+        if job.state is not JobState.ACTIVE or not indexed.is_computable:
+            return None
+        if job.segment not in self._dispatched and self._read_control(job.segment) is None:
+            following = job.schedule.next(max(self._until, indexed.from_at))
+            text = f"no tick serves its segment, {job.segment}, which has no control item"
+            return None if following is None else f"{text}: it is to be put on the wheel anew"
         known = self._announced.get(job.segment)
-        missing = self._missing(indexed, known) if is_indexed and known is not None else None
+        missing = self._missing(indexed, known) if known is not None else None
         if missing is not None:
             # A tick may have been there meanwhile, and have indexed what comes then.
             self._read_control(job.segment)

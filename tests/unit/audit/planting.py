@@ -130,6 +130,10 @@ def a_control_item_is_unreadable(world: World) -> None:
     world.wheel.spoil_control(0, ["token"])
 
 
+def a_control_item_is_lost(world: World) -> None:
+    del world.wheel._controls[0]
+
+
 DEFECTS: tuple[tuple[Callable[[World], None], str], ...] = (
     (a_row_is_lost, "at 2026-12-01 12:10:00+00:00 has no row"),
     (a_catch_up_is_lost, "has no row"),
@@ -145,5 +149,6 @@ DEFECTS: tuple[tuple[Callable[[World], None], str], ...] = (
     (an_entry_is_lost, "is indexed nowhere"),
     (a_segment_stands_still, "segment 0 has dispatched nothing after"),
     (a_control_item_is_unreadable, "control item of segment 0"),
+    (a_control_item_is_lost, "no tick serves its segment, 0"),
 )
 """With each, words of what an audit then says."""
