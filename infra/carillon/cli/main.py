@@ -12,6 +12,9 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             # A terminal that cannot show a character gets its escape, not an exception.
             stream.reconfigure(errors="backslashreplace")
+    if hasattr(sys.stdout, "reconfigure") and not sys.stdout.isatty():
+        # What is written to a file, as a manifest, is UTF-8 as it is read, whatever the locale is.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     batch = plain_batch(sys.argv[1:])
     if batch is not None:
         sys.exit(run_batch(batch))

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 
@@ -64,6 +65,16 @@ def test_a_command_names_the_extra_that_it_needs(
     assert done.returncode == 2, done.stderr
     assert f"{arguments[0]} needs more than is installed" in done.stderr
     assert f"{missing} is missing: pip install 'carillon[{extra}]'" in done.stderr
+
+
+def test_a_file_gets_utf_8_whatever_the_locale_is() -> None:
+    command = [sys.executable, "-m", "carillon.cli.main", "import", "crontab", "-"]
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    source = "# Nakts dublēšana\n0 1 * * * /bin/a\n".encode()
+
+    done = subprocess.run(command, input=source, capture_output=True, env=environment, check=True)
+
+    assert "Nakts dublēšana:" in done.stdout.decode()
 
 
 def test_a_reader_that_goes_away_ends_a_batch_quietly() -> None:
