@@ -222,6 +222,19 @@ def test_what_runs_across_jobs_is_followed_without_doubles(api: FakeApi, client:
     assert [request.query.get("after") for request in api.requests] == [None, "T1", "T1", "T2"]
 
 
+def test_the_first_look_across_jobs_may_be_longer_than_a_page(
+    api: FakeApi, client: ApiClient
+) -> None:
+    source = Across(client, {})
+    api.answer("GET", "/runs", _page(*map(_item, range(120, 20, -1)), cursor="c") | {"as_of": "T1"})
+    api.then("GET", "/runs", _page(*map(_item, range(20, 0, -1)), cursor="older") | {"as_of": "T1"})
+
+    assert len(source.changes(120)) == 120
+    assert [request.query for request in api.requests] == [
+        {"limit": "100"}, {"limit": "100", "cursor": "c"},
+    ]  # fmt: skip
+
+
 def test_follow_of_a_job_that_is_not_there_ends(signed_in: Run) -> None:
     assert signed_in("runs", "list", "j1", "--follow").exit_code == 4
 

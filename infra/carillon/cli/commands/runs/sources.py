@@ -9,6 +9,7 @@ from carillon.cli.commands.runs.shown import COLUMNS, COLUMNS_ACROSS
 from carillon.client.resources.following import FINAL, Follower
 
 _PAGE = 100
+"""The most that the API takes for one."""
 
 
 class OfJob:
@@ -64,12 +65,12 @@ class Across:
 
     def changes(self, limit: int) -> list[Any]:
         """As `OfJob.changes`. An answer reads a little of the last one again, which is dropped."""
-        query: dict[str, str | int] = {**self._query, "limit": _PAGE if self._after else limit}
+        query: dict[str, str | int] = {**self._query, "limit": min(limit, _PAGE)}
         if self._after is not None:
-            query["after"] = self._after
+            query |= {"limit": _PAGE, "after": self._after}
         answer = self._api.get("/runs", query)
         after, found = str(answer["as_of"]), list(answer["items"])
-        while self._after is not None and answer.get("next_cursor"):
+        while answer.get("next_cursor") and (self._after is not None or len(found) < limit):
             answer = self._api.get("/runs", {**query, "cursor": answer["next_cursor"]})
             found += answer["items"]
         self._after = after
