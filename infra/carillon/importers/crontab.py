@@ -82,7 +82,7 @@ def _job(place: str, line: str, state: _State, options: CrontabOptions) -> Entry
     schedule, command = parts[1], parts[2]
     notes: list[Note] = []
     if options.has_user:
-        user, _, command = command.partition(" ")
+        user, command = [*command.split(maxsplit=1), "", ""][:2]  # blanks or tabs
         notes.append(Note("user", f"{user} is not carried over: tasks have no user"))
     command = command.strip()
     if schedule == "@reboot":

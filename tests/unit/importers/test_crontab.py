@@ -124,11 +124,13 @@ def test_a_zone_that_is_none_leaves_its_lines_out() -> None:
     assert found.jobs == {}
 
 
-def test_the_column_of_users() -> None:
-    found = made("17 * * * * root cd / && run-parts /etc/cron.hourly\n", has_user=True)
+@pytest.mark.parametrize("blank", [" ", "\t", " \t "], ids=repr)
+def test_the_column_of_users(blank: str) -> None:
+    line = f"17 *{blank}* * *{blank}root{blank}cd / && run-parts /etc/cron.hourly\n"
+    found = made(line, has_user=True)
 
     assert list(found.jobs) == ["run-parts"]
-    assert "root" in told(found, "line 1", "user")
+    assert told(found, "line 1", "user").startswith("root is not")
     assert told(found, "line 1", "target").endswith("was: cd / && run-parts /etc/cron.hourly")
 
 
