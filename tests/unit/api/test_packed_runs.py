@@ -194,6 +194,30 @@ def test_what_was_a_claim_that_is_withdrawn_meanwhile_is_not_cancelled(
     assert packed.client.get(packed.run_path).status == 404
 
 
+def test_what_dies_in_a_chunk_beside_such_a_claim_is_cancelled_as_what_it_is(
+    packed: Packed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its call was not stopped: nobody had begun it (9980003177)."""
+    runs, clock, chunk = packed.world.runs, packed.world.clock, packed.claimed()
+    clock.set(chunk.lease_until)
+    now, generation_id = clock.now(), packed.job.generation.generation_id
+    fields = packed.key, RunStatus.RUNNING, 1, 1, "claim", generation_id, now
+    row = Run(*fields, now + timedelta(days=1), now + timedelta(minutes=1), started_at=now)
+    assert runs.claim(row, None)
+    clock.advance(10)
+    claim = runs.claim
+
+    def withdrawn(run: Run, over: Run | None) -> bool:
+        runs.discard_claim(row)
+        return claim(run, over)
+
+    monkeypatch.setattr(runs, "claim", withdrawn)
+    answer = packed.client.post(f"{packed.run_path}/cancel")
+    assert (answer.status, answer.json["status"]) == (200, "cancelled")
+    (attempt,) = answer.json["attempts"]
+    assert attempt["error"]["kind"] == "executor_died"
+
+
 def test_nor_is_the_chunk_taken_that_has_another_run_of_its_instant(
     packed: Packed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -166,7 +166,7 @@ class RunService:
         a chunk has none: its place is taken once nobody can finish the chunk any more."""
         if self._runs.claim(cancelled, seen):
             return True
-        if self._runs.get(seen.key) is not None:
+        if self._runs.get(seen.key) is not None or self._history.get(seen.key) not in (None, seen):
             return False
         if not self._history.fence(seen.key, cancelled.claim_id):
             raise NotCancellableError(seen.key.run_id, _IN_A_CHUNK, LOOK_SECONDS)
