@@ -5,13 +5,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from carillon.domain.decisions import Defer, Drop, Proceed, Skip, SkipReason, Start
+from carillon.domain.execution import next_run
 from carillon.domain.execution import start_decision as starting
 from carillon.domain.execution.resuming import resume_message
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
+from carillon.domain.run import Run
 from carillon.executor.runs import resuming
+from carillon.schedules import ClosedDays
 from carillon.services.indexer import Indexer
-from carillon.simulation.faults import Draws
+from carillon.simulation.faults import Draws, Faults
 from tests.simulation.mutants.kit import (
     MINUTE_US,
     Code,
@@ -20,6 +23,7 @@ from tests.simulation.mutants.kit import (
     Swap,
     both,
     faulty,
+    lasting,
     scheduled,
     small,
 )
@@ -99,6 +103,39 @@ def _in_its_place(original: Code) -> Code:
     return of_stopped
 
 
+def _of_any_generation(original: Code) -> Code:
+    def is_over(
+        job: Job, run: Run, message: Message, closed: ClosedDays | None, now: datetime
+    ) -> bool:
+        own = replace(message, generation_id=job.generation.generation_id)
+        answer: bool = original(job, run, own, closed, now)
+        return answer
+
+    return is_over
+
+
+def _ending(scenario: Scenario) -> Scenario:
+    """Each job is a fixed delay that is paused and resumed while its first run may last, so that
+    its last occurrence, before its end, comes long after."""
+    asked = []
+    for job in scenario.jobs:
+        body = {
+            "name": job.name,
+            "target": {"type": "task", "name": "echo"},
+            "schedule": "every 8m after finish",
+            "timeout_seconds": 15,
+            "end_at": (scenario.start + timedelta(minutes=16, seconds=8)).isoformat(),
+            "on_complete": "delete",
+        }
+        pause_us = 8 * MINUTE_US + Draws(scenario.seed, job.name).below(8_000_000)
+        asked += [
+            Request(f"create {job.name}", "create", job.name, 0, job.name, json.dumps(body), 3),
+            Request(f"pause {job.name}", "pause", job.name, pause_us),
+            Request(f"resume {job.name}", "resume", job.name, pause_us + 100_000),
+        ]
+    return replace(scenario, requests=tuple(asked), faults=Faults(), minutes=18)
+
+
 TIMED_PAUSES = (
     Mutant(
         "resumption_after_the_pause",
@@ -127,5 +164,12 @@ TIMED_PAUSES = (
         "an occurrence after the end of a pause is recorded as paused while nobody has resumed it",
         (Swap(starting, "_of_stopped", _in_its_place),),
         reshape=both(_shape(), faulty(late=0.3)),
+    ),
+    Mutant(
+        "completed_by_a_run_from_before",
+        ("complete", "I1"),
+        "the end of a run from before a pause completes a fixed delay that has been resumed since",
+        (Swap(next_run, "is_over", _of_any_generation),),
+        reshape=both(small(8, jobs=4), _ending, lasting(14)),
     ),
 )
