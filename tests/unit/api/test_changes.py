@@ -293,6 +293,20 @@ def test_an_apply_names_the_one_who_changes_a_calendar(world: World) -> None:
     assert (made["by"]["name"], made["via"]) == ("ann", "apply")
 
 
+def test_an_adoption_without_another_difference_is_told_at_its_time(
+    client: Client, world: World
+) -> None:
+    """Not at that of the change before it: who looks at what was done since would not see it."""
+    job_id = create(client, schedule=SPEC["schedule"])["job_id"]
+    world.clock.advance(7200)
+    body = {"manifest": "m", "jobs": {REPORT: SPEC}, "adopt": True}
+    assert client.post("/apply", body).json["counts"] == {"change": 1}
+
+    (adopted,) = client.get("/changes", **{"from": "2026-03-01T13:00:00Z"}).json["items"]
+    assert (adopted["at"], adopted["source"]) == ("2026-03-01T14:00:00.250Z", "manifest/m")
+    assert client.get(f"/jobs/{job_id}").json["updated_at"] == adopted["at"]
+
+
 def test_a_change_of_a_calendar_whose_process_died_is_read(client: Client, world: World) -> None:
     assert client.put("/calendars/a", DAYS).status == 201
     world.changes = MemoryChangeStore()  # its row was never put

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -98,7 +99,9 @@ def calendar_item(put: CalendarPut) -> Item:
     return Item(ItemKind.CALENDAR, put.calendar.name, action, changes, put=put)
 
 
-def job_item(put: Put, manager: str, author: Author, *, force: bool, adopt: bool) -> Item:
+def job_item(
+    put: Put, manager: str, author: Author, now: datetime, *, force: bool, adopt: bool
+) -> Item:
     """The item of a job that is put for `manager`, or the reason why it may not be."""
     before = _replaced(put)
     name = put.job.spec.name
@@ -116,7 +119,7 @@ def job_item(put: Put, manager: str, author: Author, *, force: bool, adopt: bool
         if before.managed_by != manager:
             changes.append(("managed_by", before.managed_by or None, manager))
     action = ItemAction(put.action.value)
-    managed_put = _managed(put, manager, author)
+    managed_put = _managed(put, manager, author, now)
     if action is ItemAction.NONE and changes:
         action = ItemAction.CHANGE  # it is adopted as it is
     return Item(
@@ -154,14 +157,14 @@ def _replaced(put: Put) -> Job | None:
     return before
 
 
-def _managed(put: Put, manager: str, author: Author) -> Put:
+def _managed(put: Put, manager: str, author: Author, now: datetime) -> Put:
     """The put by which `manager` manages the job, and remembers what it has applied."""
     job, before = put.job, put.before
     if job.is_tombstone:
         return put  # a completed one-shot, carried out already
     managed = replace(job, managed_by=manager, applied=fingerprint_of(job.spec))
     if managed != job and before is not None and job.revision == before.revision:
-        managed = replace(managed, revision=job.revision + 1, author=author)
+        managed = replace(managed, revision=job.revision + 1, updated_at=now, author=author)
     return Put(managed, before, put.renamed)
 
 

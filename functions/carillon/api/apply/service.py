@@ -226,7 +226,8 @@ class ApplyService:
             put = self._jobs.planner.put(owner, spec, stored, author, beside)
         else:
             put = self._jobs.planner.rename(old, spec, stored, author, beside)
-        return job_item(put, manager, author, force=body.force, adopt=body.adopt)
+        now = self._clock.now()
+        return job_item(put, manager, author, now, force=body.force, adopt=body.adopt)
 
     def _renamed(self, owner: str, was: str, name: str, body: ApplyBody) -> Job | None:
         """The job of the name `was`, also where it has begun to be renamed; None if there is none
