@@ -77,7 +77,7 @@ class JobQuotas:
         """The refusals of those loads that would not be added now, one after the other; nothing is
         added."""
         asked = [_Asked(load) for load in loads]
-        if any(load != NOTHING for load in loads):
+        if any(self._is_limited(owner, load) for load in loads):
             self._settle(owner, asked, is_written=False)
         return [
             QuotaExceededError(each.outcome) if isinstance(each.outcome, Exceeded) else None
@@ -93,10 +93,7 @@ class JobQuotas:
         return Use(owner, revision, now, self._tallied(owner))
 
     def _change(self, owner: str, load: Load) -> None:
-        limits = self._quotas.of(owner)
-        if not (
-            (load != NOTHING and limits[Quota.SCHEDULED]) or (load.jobs and limits[Quota.JOBS])
-        ):
+        if not self._is_limited(owner, load):
             return
         asked = _Asked(load)
         with self._lock:
@@ -113,6 +110,13 @@ class JobQuotas:
             raise QuotaExceededError(asked.outcome)
         if isinstance(asked.outcome, BaseException):
             raise asked.outcome
+
+    def _is_limited(self, owner: str, load: Load) -> bool:
+        """True if a limit asks for the load to be in the row: else nobody counts it."""
+        limits = self._quotas.of(owner)
+        return bool(
+            (load != NOTHING and limits[Quota.SCHEDULED]) or (load.jobs and limits[Quota.JOBS])
+        )
 
     def _settle(self, owner: str, asked: Sequence[_Asked], *, is_written: bool = True) -> None:
         """Decide about each in turn, and put the row that results."""

@@ -258,6 +258,18 @@ def test_an_apply_that_has_no_room_writes_nothing(client: Client, world: Limited
     assert use_of(world).jobs == 2
 
 
+def test_a_rehearsal_of_a_put_is_refused_as_the_put_would_be(
+    client: Client, world: Limited
+) -> None:
+    made(client, "a", "b", "c")
+    spec = {k: v for k, v in BODY.items() if k != "name"}
+    rehearsed = client.send("PUT", "/jobs/named/d", spec, query={"dry_run": "true"})
+
+    assert rehearsed.json == client.put("/jobs/named/d", spec).json
+    assert refusal(rehearsed) == {"name": "jobs", "limit": 3, "use": 3}
+    assert client.send("PUT", "/jobs/named/a", spec, query={"dry_run": "true"}).status == 200
+
+
 def test_what_has_room_already_counts_where_jobs_are_counted_for_the_next(
     client: Client, world: Limited
 ) -> None:

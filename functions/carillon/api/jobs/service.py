@@ -142,7 +142,7 @@ class JobService:
         `force` changes a managed job, too.
 
         Raises what `changed_draft` raises, AlreadyThereError, RevisionMismatchError, ManagedError,
-        ContendedError.
+        QuotaExceededError, ContendedError.
         """
         job_id = job_id_of(owner, spec.name)
         for _ in range(ATTEMPTS):
@@ -151,7 +151,10 @@ class JobService:
             put = self.planner.put(owner, spec, stored, author)
             if put.action is PutAction.CHANGE and not force:
                 _refuse_managed(stored)
-            if dry_run or put.action is PutAction.NONE or self.commit(put):
+            if dry_run:
+                self._refuse_beyond_quotas(owner, put)
+                return put
+            if put.action is PutAction.NONE or self.commit(put):
                 return put
         raise ContendedError(job_id)
 
@@ -342,6 +345,11 @@ class JobService:
         """Write the job over the row that it replaces; False if that was changed meanwhile. Raises
         what `Commits.commit` raises."""
         return self._commits.commit(put)
+
+    def _refuse_beyond_quotas(self, owner: str, put: Put) -> None:
+        for refusal in self.quotas.refusals(owner, [put.load.rise]):
+            if refusal is not None:
+                raise refusal
 
     def _refuse_unmet(self, condition: Precondition, name: str, stored: Job | None) -> None:
         revision = None if stored is None or stored.is_tombstone else stored.revision
