@@ -1,7 +1,9 @@
 """GET /runs/{run_id}/logs: route, models and service."""
 
 import json
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import accumulate
 
 from aws_lambda_powertools.event_handler import Response
 from pydantic import BaseModel
@@ -11,6 +13,7 @@ from carillon.api.http.problems import Kind, MissingError, ProblemError
 from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.http.throttle import Throttle
 from carillon.api.jobs.routes import JSON, Cursor
+from carillon.api.jobs.service import PAGE_BYTES
 from carillon.api.runs.routes import RunId
 from carillon.api.runs.service import run_key_of
 from carillon.clock import Clock
@@ -18,7 +21,7 @@ from carillon.domain.run import Run
 from carillon.domain.spec.teams import Role
 from carillon.services.history import History
 from carillon.stores.cursors import decode_cursor, encode_cursor
-from carillon.stores.task_logs import TaskLogs
+from carillon.stores.task_logs import Lines, TaskLogs
 from carillon.telemetry import Action
 
 PAGE_LINES = 200
@@ -62,7 +65,8 @@ class LogService:
         """The lines of the owner's run, of all attempts, oldest first in each lane.
 
         Whatever the search finds, only lines of this run are shown: the search is no boundary
-        between owners.
+        between owners. Where the lines are long there are fewer of them: an answer is limited in
+        size.
         """
         key = run_key_of(owner, run_id)
         run = None if key is None else self._history.get(key)
@@ -73,8 +77,13 @@ class LogService:
         if run.started_at is None:
             return LogPage(items=[], next_cursor=None)
         self._refuse_flood_of(owner)
-        found = self._logs.find(run_id, *self._span(run, run.started_at), PAGE_LINES, position)
-        lines = [_line_of(run_id, at, text) for at, text in found.items]
+        span = self._span(run, run.started_at)
+        found = self._logs.find(run_id, *span, PAGE_LINES, position)
+        lines = _lines_of(run_id, found)
+        fitting = _fitting(lines)
+        if fitting < len(lines):
+            found = self._logs.find(run_id, *span, fitting, position)
+            lines = _lines_of(run_id, found)
         return LogPage(
             items=[line for line in lines if line is not None],
             next_cursor=encode_cursor(scope, found.position) if found.position else None,
@@ -92,6 +101,16 @@ class LogService:
                 f"logs are read {READS_PER_SECOND} time a second at most: ask again later",
                 headers={"Retry-After": str(wait_seconds)},
             )
+
+
+def _lines_of(run_id: str, found: Lines) -> list[LogLineForm | None]:
+    return [_line_of(run_id, at, text) for at, text in found.items]
+
+
+def _fitting(lines: Sequence[LogLineForm | None]) -> int:
+    """The number of the first lines that fit into one answer, as it escapes them; at least one."""
+    sizes = accumulate(0 if line is None else len(json.dumps(line.message)) for line in lines)
+    return max(1, sum(1 for size_bytes in sizes if size_bytes <= PAGE_BYTES))
 
 
 def _line_of(run_id: str, at: datetime, text: str) -> LogLineForm | None:
