@@ -178,3 +178,19 @@ def test_a_name_is_not_free_while_its_job_is_between_two_owners(world: World) ->
     assert found["handed_over_from"] is None
     newest = there.get(f"/jobs/{found['job_id']}/changes").json["items"][0]
     assert newest["action"] == "rename"
+
+
+def test_the_same_settings_leave_a_job_its_place_in_its_window(world: World) -> None:
+    """It came along, and is another than that of a job which is made here."""
+    there = Client(world.api(), "user/ann", BOTH, team="growth")
+    settings = {**BODY, "name": "a", "schedule": "0 3 * * *", "window": "1h"}
+    job_id = there.post("/jobs", settings).json["job_id"]
+    stored = world.jobs.get("team/growth", job_id)
+    assert stored is not None
+    assert world.jobs.replace(replace(stored, spread_seconds=stored.spread_seconds ^ 1), 1)
+
+    for window in ("1h", "PT60M"):
+        again = there.put("/jobs/named/a", settings | {"window": window})
+        assert (again.json["action"], again.json["reindexes"]) == ("none", False)
+    wider = there.put("/jobs/named/a", settings | {"window": "2h"})
+    assert (wider.json["action"], wider.json["reindexes"]) == ("change", True)

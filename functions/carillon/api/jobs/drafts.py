@@ -104,7 +104,9 @@ def changed_draft(
     shifted = shifts(spec.calendar)
     is_same_room = scheduling.schedule == job.schedule and shifted == shifts(job.spec.calendar)
     if not is_same_room or "window" in changes:
-        window = offset_seconds(spec.window, scheduling.schedule, fraction_of(job.job_id), shifted)
+        own = offset_seconds(spec.window, scheduling.schedule, fraction_of(job.job_id), shifted)
+        # One that came from another owner has kept the place of the job that it was.
+        window = window if is_same_room and own[0] == job.spec.window else own
     return _draft(spec, scheduling, window, changes, settings)
 
 
