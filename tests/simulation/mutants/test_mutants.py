@@ -34,7 +34,7 @@ _INVARIANTS = {
     *("I1", "I2", "I3", "I4", "pause", "delete", "overlap", "skip", "runaway", "attempts", "late"),
     "history",
     *("lane", "change", "watch", "rate", "gone", "share", "permits", "renamed", "paused", "stop"),
-    *("after", "completion", "feed", "notice", "result", "handed over", "owner"),
+    *("after", "complete", "completion", "feed", "notice", "result", "handed over", "owner"),
 }
 
 
