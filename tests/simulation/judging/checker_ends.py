@@ -1,7 +1,7 @@
 """What is to come to an end, or to stop: jobs with a last run, jobs whose runs fail in a row,
 operations; and requests under one key, which are one request."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from carillon.audit.evidence import JobVersion, Violation
@@ -9,7 +9,7 @@ from carillon.domain.job import Job, JobState
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import OnComplete
 from carillon.domain.run import Run, RunKind, RunStatus
-from carillon.schedules import Delay
+from carillon.schedules import Delay, Schedule
 from tests.simulation.judging.known import Known
 
 _DEAD = frozenset({RunStatus.DEAD, RunStatus.TIMED_OUT})
@@ -63,11 +63,10 @@ def too_many_runs(known: Known) -> Iterator[Violation]:
         if wanted is None or not all(indexed.is_computable for indexed in generations):
             continue
         rows = [row for row in known.rows.get(job_id, ()) if _is_outcome(row)]
-        own = {row.key.fire_at for row in rows if row.key.kind is RunKind.SCHEDULED}
-        covered = sum(_covered(row, own) for row in rows if row.key.kind is RunKind.MISSED)
-        counted = len(own) + covered
-        if counted > wanted:
-            text = f"{counted} occurrences have an outcome, and {wanted} may"
+        schedule = generations[-1].job.schedule
+        counted = {fire_at for row in rows for fire_at in _decided(row, schedule)}
+        if len(counted) > wanted:
+            text = f"{len(counted)} occurrences have an outcome, and {wanted} may"
             yield Violation("max_runs", job_id, text)
 
 
@@ -77,11 +76,13 @@ def _is_outcome(row: Run) -> bool:
     return is_own or row.key.kind is RunKind.MISSED
 
 
-def _covered(row: Run, own: Set[datetime]) -> int:
-    """How many occurrences a catch-up's row counts that have no row of their `own`."""
-    last = row.key.fire_at
-    within = sum(1 for fire_at in own if (row.covers_from or last) <= fire_at <= last)
-    return max(0, (row.covers_count or 0) - within)
+def _decided(row: Run, schedule: Schedule) -> Iterator[datetime]:
+    """The occurrences of which a row has the outcome: its own, or those that a catch-up's covers;
+    several may cover the same."""
+    yield row.key.fire_at
+    if row.covers_from is not None:
+        yield row.covers_from
+        yield from schedule.between(row.covers_from, row.key.fire_at)
 
 
 def failing_on(known: Known) -> Iterator[Violation]:

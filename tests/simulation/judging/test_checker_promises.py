@@ -290,6 +290,16 @@ def test_an_occurrence_with_a_row_that_a_catch_up_covers_too_is_one_run() -> Non
     only(story(4), "max_runs", "5 occurrences have an outcome, and 4 may")
 
 
+def test_so_is_one_that_two_catch_ups_cover() -> None:
+    """The second one is that of a reindexing from an earlier instant."""
+    book = Book(max_runs=4)
+    book.gap(5, 55)
+    book.passed_over(10, 10, 1, at=60)
+    book.passed_over(10, 30, 3, at=60)
+    book.ran(key_of(40), 60)
+    assert "max_runs" not in dict(found(book.evidence(45)))
+
+
 def test_failures_in_a_row_pause_a_job() -> None:
     book = Book(pause_after_failures=2)
     book.ran(key_of(10))
