@@ -219,7 +219,7 @@ class Audit:
         return list(islice(own_page, _MOST_FOUND))
 
     def _unfiled(self, job: Job) -> str | None:
-        """The lack of the wheel for which the job's next occurrence would never come."""
+        """The reason why no tick would send the job's next occurrence; None if one will."""
         indexed = current_generation(JobVersion(job.updated_at, job))
         if job.state is not JobState.ACTIVE or not indexed.is_computable:
             return None
