@@ -203,7 +203,7 @@ def _options(seed: int, chunks: ChunkPlan) -> Options:
         catch_up_per_minute=draws.choice((3000, 3000, 60, 12)),
         owner_starts_per_minute=draws.choice((0, 0, 0, 0, 0, 0, 0, 30)),
         longest_delay_seconds=draws.choice((900, 900, 120, 60)),
-        owner_concurrent_runs=draws.choice((0, 0, 0, 0, 0, 0, 3, 5)),
+        owner_concurrent_runs=draws.choice((0, 0, 0, 0, 0, 1, 3, 5)),
         chunks=chunks.begins_with,
         records=chunks.is_for_chunks,
     )

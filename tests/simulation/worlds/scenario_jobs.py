@@ -105,7 +105,7 @@ def _job(
     delay = "finish" in str(body["schedule"])
     if draws.fraction() < 0.1 and not delay:
         body["max_runs"] = 1 + draws.below(8)
-    if draws.fraction() < 0.1 and not delay and "at " not in str(body["schedule"]):
+    if draws.fraction() < (0.5 if delay else 0.1) and "at " not in str(body["schedule"]):
         body["end_at"] = _text(start + timedelta(seconds=60 + draws.below(minutes * 60)))
     if draws.fraction() < 0.2:
         body["on_complete"] = "delete"
