@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from carillon.audit.evidence import JobVersion, Violation
 from carillon.domain.job import JobState
 from carillon.domain.run import NO_RUNS, Run, RunKind, RunStatus
+from carillon.services.summing import MOST_READ_OF_A_JOB
 from tests.simulation.judging.known import Known
 
 _ORDINARY = frozenset({RunKind.SCHEDULED, RunKind.AFTER, RunKind.CALLBACK})
@@ -110,8 +111,8 @@ def _misjudged(
     is_known = None not in covers and (not versions or _is_due_as_ever(versions))
     if is_known and skipped > most + sum(each or 0 for each in covers):
         yield Violation("feed", job_id, f"{skipped} skips since {begin} are summed up: too many")
-    if not versions or not _is_there(versions):
-        return
+    if not versions or not _is_there(versions) or len(rows) > MOST_READ_OF_A_JOB:
+        return  # of more, a summary leaves out the oldest, and says so
     unsure = {row.key.fire_at for row in last if (row.key.run_id, row.attempt) in lost}
     unsure |= {
         row.key.fire_at

@@ -9,6 +9,7 @@ from carillon.domain.activity.summary import Counted
 from carillon.domain.calendar import CalendarUse
 from carillon.domain.run import RunKind, RunStatus
 from carillon.schedules import CalendarRule, parse_schedule
+from tests.simulation.judging import checker_activity
 from tests.simulation.judging.checker_book import (
     JOB_ID,
     NOON,
@@ -83,6 +84,14 @@ def test_a_success_that_no_row_shows_is_not_to_be_summed_up() -> None:
     assert found(book.evidence(30, summed={NOON: young})) == []
     only(book.evidence(30, summed={NOON: right[1:]}), "feed", "0 are summed up")
     only(book.evidence(30, summed={NOON: []}), "feed", "0 are summed up")
+
+
+def test_a_summary_leaves_out_the_oldest_of_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeds 9972000340 and 9982000289: twelve hours of a job that fires every 30 s."""
+    book = plain()
+    monkeypatch.setattr(checker_activity, "MOST_READ_OF_A_JOB", 2)
+    newest = [Counted(JOB_ID, "", (), after(second), "succeeded") for second in (20, 30)]
+    assert found(book.evidence(30, summed={NOON: newest})) == []
 
 
 def test_a_summary_from_the_middle_on_has_what_fired_since() -> None:

@@ -1,7 +1,7 @@
 """Runs one scenario through the real code, lets it settle, and has it checked."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -10,9 +10,10 @@ from functools import partial
 from carillon.audit.evidence import Violation
 from carillon.domain.chunks import placing
 from carillon.domain.chunks.message import Order
+from carillon.domain.job import JobState
 from carillon.domain.message import Message
 from carillon.domain.notifying.notification import Deliverable, notification_of
-from carillon.domain.operation import OperationState
+from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.run import FINAL, RunError, RunKind
 from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.errors import MalformedMessageError
@@ -213,25 +214,39 @@ def _is_settled(deployment: Deployment, scenario: Scenario) -> bool:
         control = stores.wheel.get_control(segment)
         if control is not None and (control.watermark < minute or control.backlog):
             return False
+    waiting = set[str]()
     for job in scenario.plans:
         rows = stores.runs.list(job.owner, job.job_id, _ALL, until_at=until).items
         if any(row.status not in FINAL for row in rows):
             return False
         operations = stores.operations.list(job.owner, _ALL).items
-        if any(operation.state is OperationState.RUNNING for operation in operations):
+        going_on = [each for each in operations if each.state is OperationState.RUNNING]
+        waiting |= {each.operation_id for each in going_on if _waits_for_good(deployment, each)}
+        if any(each.operation_id not in waiting for each in going_on):
             return False
-    if deployment.dead_letter_queue.kept() or _is_due(deployment, until):
+    if deployment.dead_letter_queue.kept() or _is_due(deployment, until, waiting):
         return False
     return not any(_is_owed(deployment, each, until) for each in _filed(deployment))
 
 
-def _is_due(deployment: Deployment, until: datetime) -> bool:
-    """Whether a message is left that was for an instant up to `until`."""
+def _waits_for_good(deployment: Deployment, operation: Operation) -> bool:
+    """Whether it waits for a paused job, which nobody resumes any more."""
+    if operation.kind is not OperationKind.BACKFILL:
+        return False
+    job = deployment.stores.jobs.get(operation.owner, operation.job_id)
+    return job is not None and job.state is JobState.PAUSED and job.resume_at is None
+
+
+def _is_due(deployment: Deployment, until: datetime, waiting: Container[str]) -> bool:
+    """Whether a message is left that was for an instant up to `until`; not a `waiting`
+    operation's."""
     for kept in deployment.lanes.kept():
         try:
-            if _is_owed(deployment, kept.order, until):
-                return True
+            order = kept.order
         except MalformedMessageError:
+            return True
+        waits = isinstance(order, Message) and order.key.job_id in waiting
+        if not waits and _is_owed(deployment, order, until):
             return True
     return False
 
