@@ -242,3 +242,42 @@ def test_a_renaming_onto_a_deleted_name_is_continued_without_a_gap(
     assert old is not None
     assert new is not None
     assert new.generation.from_at == old.generation.from_at
+
+
+def complete(world: World, name: str) -> None:
+    """The job's last run has ended, and it was to be deleted then."""
+    job = world.jobs.get(OWNER, job_id_of(OWNER, name))
+    assert job is not None
+    now = world.clock.now()
+    assert world.jobs.replace(job.completed(now, now + timedelta(days=30)), job.revision)
+
+
+@pytest.mark.parametrize("changed", [{}, {"schedule": "at 2026-03-01T13:00:00"}])
+def test_a_renamed_job_that_is_completed_stays_gone(
+    client: Client, world: World, changed: Json
+) -> None:
+    """`was` may stand there for ever: the next apply neither makes it again nor is refused."""
+    job = {"schedule": "at 2026-03-01T12:10:00", "target": TASK, "on_complete": "delete"}
+    apply(client, {"sync": job})
+    renamed = {"pull": {**job, **changed, "was": "sync"}}
+    assert actions(apply(client, renamed)) == {"pull": "rename"}
+    world.clock.advance(7200)
+    complete(world, "pull")
+    world.clock.advance(600)
+
+    assert actions(apply(client, renamed)) == {"pull": "none"}
+    assert client.get("/jobs/named/pull").status == 404
+
+
+def test_a_renamed_job_that_was_deleted_is_revived_as_it_was(client: Client, world: World) -> None:
+    """Not as the former name had ended: paused, say."""
+    apply(client)
+    client.post(f"/jobs/{named(client, 'sync')['job_id']}/pause", {"reason": "poison"})
+    apply(client, RENAMED)
+    client.post(f"/jobs/{named(client, 'pull')['job_id']}/resume")
+    world.clock.advance(90)
+    prune(client, "report")
+    world.clock.advance(90)
+
+    assert actions(apply(client, RENAMED))["pull"] == "revive"
+    assert named(client, "pull")["state"] == "active"

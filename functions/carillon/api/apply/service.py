@@ -221,7 +221,7 @@ class ApplyService:
         stored = self._jobs.find(owner, job_id_of(owner, name))
         old = None
         if was is not None and (stored is None or stored.is_tombstone):
-            old = self._renamed(owner, was, name, body)
+            old = self._renamed(owner, was, name, stored, body)
         if old is None:
             put = self._jobs.planner.put(owner, spec, stored, author, beside)
         else:
@@ -229,9 +229,11 @@ class ApplyService:
         now = self._clock.now()
         return job_item(put, manager, author, now, force=body.force, adopt=body.adopt)
 
-    def _renamed(self, owner: str, was: str, name: str, body: ApplyBody) -> Job | None:
+    def _renamed(
+        self, owner: str, was: str, name: str, stored: Job | None, body: ApplyBody
+    ) -> Job | None:
         """The job of the name `was`, also where it has begun to be renamed; None if there is none
-        any more. Raises InvalidFieldError."""
+        any more. `stored` is the tombstone of the new name, if any. Raises InvalidFieldError."""
         if folded(was) == folded(name):
             raise InvalidFieldError("was", "is the same name: names differ in more than their case")
         if folded(was) in map(folded, body.jobs):
@@ -239,8 +241,10 @@ class ApplyService:
         old = self._jobs.find(owner, job_id_of(owner, was))
         if old is None or old.state in (JobState.DELETED, JobState.COMPLETED):
             return None
-        is_begun = old.renamed_to in ("", job_id_of(owner, name))
-        return old if is_begun else None
+        is_to_be = old.renamed_to in ("", job_id_of(owner, name))
+        # What has ended under the new name since was renamed: its own row says what becomes of it.
+        is_done = old.is_tombstone and stored is not None and stored.updated_at > old.updated_at
+        return old if is_to_be and not is_done else None
 
     def _deletion(self, owner: str, manager: str, name: str) -> Item:
         """A job that was deleted, or that another one manages by now, is left alone."""
