@@ -1,5 +1,6 @@
 """Pauses that end by themselves: at their instant, once, and over any outage."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +16,8 @@ from carillon.domain.wheel import announced
 from carillon.executor.batch import Handled
 from carillon.stores.memory.rows import MemoryJobStore
 from tests.simulation.story import HOUR, MIDNIGHT, MINUTE, SECOND, Killed, die, row_of, succeeded
+from tests.simulation.test_handing_over_struck import run_with_deaths, strike_each
+from tests.simulation.test_reindexing import twice
 from tests.support.world import World
 
 PAUSED_AT = MIDNIGHT + 10 * MINUTE
@@ -161,6 +164,30 @@ def test_an_executor_that_dies_at_the_commit_leaves_it_to_the_next(
 
     assert row_of(world, job).generation.from_at == UNTIL - SECOND
     assert succeeded(world, job) == minutes(5, 10) + minutes(65, 80)
+
+
+def test_what_came_due_during_a_late_commit_runs_though_its_executor_dies_then() -> None:
+    """It stood still for longer than others wait for a commit."""
+    world, job = paused("every 20s", catch_up=CatchUp.ALL)
+    world.run_until(UNTIL - SECOND)
+    others, writes = world.executor, 0
+
+    def on_write(write: Callable[[], Any]) -> Any:
+        nonlocal writes
+        writes += 1
+        if writes != 4:  # the row
+            return write()
+        world.executor = others
+        world.run_until(UNTIL + 3 * MINUTE)
+        write()
+        raise Killed
+
+    strike_each(world, on_write)
+    assert run_with_deaths(world, UNTIL + 12 * MINUTE) == 1
+
+    ran = [at for at in succeeded(world, job) if at >= UNTIL]
+    assert ran == [UNTIL + timedelta(seconds=20 * number) for number in range(37)]
+    assert twice(world) == []
 
 
 def test_the_watch_looks_at_what_ran() -> None:

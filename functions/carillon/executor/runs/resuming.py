@@ -1,7 +1,7 @@
 """Resumes a job at the end of a pause that was to last until then."""
 
 from carillon.domain.decisions import Defer, Drop
-from carillon.domain.execution.resuming import decide_resume, resumed_after
+from carillon.domain.execution.resuming import decide_resume, resumed_after, was_resumed_by
 from carillon.domain.job import Generation
 from carillon.domain.message import Message
 from carillon.executor.batch import Handled, Report, defer, defer_early
@@ -31,6 +31,9 @@ class Resuming:
             if isinstance(decision, Defer):
                 return defer(self._ports, message, decision.at, decision.reason)
             if isinstance(decision, Drop):
+                if job is not None and was_resumed_by(job, message):
+                    # The commit may have been the last deed of a process that had stood still.
+                    self._ports.indexer.index_again(job)
                 return Report(Handled.DROPPED, message, reason=decision.reason)
             assert job is not None
             new_id = self._ports.entropy.new_id(job.generation.next_id_at(now))

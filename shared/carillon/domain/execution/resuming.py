@@ -38,8 +38,14 @@ def resumed_after(job: Job, now: datetime) -> datetime:
     or, where its pause is over, the end of that, of which one at that very instant is no part."""
     if job.resume_at is None or now < job.resume_at:
         return now.replace(microsecond=0)
-    is_delay = isinstance(job.schedule, Delay)
-    return job.resume_at - timedelta(seconds=0 if is_delay else 1)
+    return _beginning(job, job.resume_at)
+
+
+def was_resumed_by(job: Job | None, message: Message) -> bool:
+    """True if the job goes on in the generation that began at the end of the message's pause."""
+    if job is None or job.state is not JobState.ACTIVE:
+        return False
+    return job.generation.from_at == _beginning(job, message.key.fire_at)
 
 
 def decide_resume(job: Job | None, message: Message, now: datetime) -> Proceed | Defer | Drop:
@@ -51,3 +57,8 @@ def decide_resume(job: Job | None, message: Message, now: datetime) -> Proceed |
     if now - paused_at < _YOUNG:
         return Defer(now + _AGAIN, "the pause may not be recorded yet")
     return Drop("the job is not paused until then any more")
+
+
+def _beginning(job: Job, resume_at: datetime) -> datetime:
+    is_delay = isinstance(job.schedule, Delay)
+    return resume_at - timedelta(seconds=0 if is_delay else 1)
