@@ -159,6 +159,27 @@ def test_what_came_due_during_a_late_commit_runs_though_its_process_dies_then(
     assert ran == [NOON + timedelta(seconds=20 * n) for n in range(1, 61)]
 
 
+@pytest.mark.parametrize("at", [5, 6, 7, 8])
+@pytest.mark.parametrize("schedule", ["every 20s", "*/2 * * * *"])
+def test_what_arrives_between_two_owners_runs_where_the_job_comes_back(
+    world: World, at: int, schedule: str
+) -> None:
+    """A step dies behind the end of the job, and the other owner takes its name then."""
+    world.create("job", schedule, catch_up=CatchUp.ALL)
+    world.run_until(NOON + 5 * MINUTE)
+    operation = hand_over(world)
+    strike(world, at, die, after=True)
+    assert run_with_deaths(world, NOON + 6 * MINUTE) == 1
+    theirs = world.new_job("job", "@daily")
+    assert world.jobs.create(replace(theirs, owner=TEAM, job_id=job_id_of(TEAM, "job")))
+    world.run_until(NOON + 30 * MINUTE)
+    assert now_of(world, operation).left == (f"job: {TEAM} has a job 'job'",)
+    apart = timedelta(seconds=20 if schedule == "every 20s" else 120)
+    ran = [at for at, _ in ran_by(world, "job")]
+    assert ran == [NOON + n * apart for n in range(1, 1 + 30 * MINUTE // apart)]
+    assert twice(world) == []
+
+
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", range(1, 25))
 def test_an_owner_is_handed_no_more_than_its_quota(world: World, at: int, after: bool) -> None:

@@ -5,6 +5,7 @@ from datetime import date, datetime, timedelta
 
 from carillon.clock import id_created_at
 from carillon.domain.calendar import CalendarUse, has, local_date, resolve, shifts, shifts_back
+from carillon.domain.changes.handing_over import is_in_hand
 from carillon.domain.decisions import (
     Defer,
     Drop,
@@ -124,7 +125,11 @@ def _by_generation(job: Job, message: Message, now: datetime, closed: ClosedDays
     key = message.key
     if job.state is JobState.RENAMED:
         # Its own schedule goes on under the new name.
-        return _decide_other_generation(job, message, now)
+        start = _decide_other_generation(job, message, now)
+        is_to_come = is_in_hand(job) and message.nominal_at > job.generation.from_at
+        # Should the job come back, a row would take its place in the generation that begins there.
+        is_kept_free = is_to_come and isinstance(start, Skip)
+        return Drop("its job is between two owners") if is_kept_free else start
     if message.generation_id == job.generation.generation_id:
         return Proceed()
     own = [at for at in (key.fire_at, message.nominal_at) if at > job.generation.from_at]
