@@ -11,7 +11,14 @@ import pytest
 from carillon.domain.events import EventType
 from carillon.domain.job import Job
 from carillon.domain.operation import OperationKind, OperationState
-from carillon.domain.policies import Backoff, BackoffType, CatchUp, Rate, RetryPolicy
+from carillon.domain.policies import (
+    Backoff,
+    BackoffType,
+    CatchUp,
+    OnComplete,
+    Rate,
+    RetryPolicy,
+)
 from carillon.domain.run import RunError, RunKind, RunStatus
 from carillon.errors import UnreadableRowError
 from carillon.executor.targets import Call, Failure, Outcome, Success
@@ -203,6 +210,23 @@ class TestFixedDelays:
         expected = times("12:10 12:20:40 12:31:20 12:42", NOON)
         assert world.fired(job) == expected
         assert len(world.history(job)) == 4
+
+    @pytest.mark.parametrize("on_complete", OnComplete)
+    def test_one_that_has_ended_runs_no_more_though_its_runs_have_expired(
+        self, world: World, on_complete: OnComplete
+    ) -> None:
+        """The row of the job outlives theirs."""
+        end_at = NOON + 20 * MINUTE
+        job = world.create("chain", "every 9m after finish", end_at=end_at, on_complete=on_complete)
+        world.run_until(LOST)
+        world.leap_to(LOST + timedelta(days=35))
+        world.runs.expire(world.clock.now())
+        assert world.history(job) == []
+
+        reindex(world)
+        world.run_until(world.clock.now() + 5 * MINUTE)
+
+        assert minutes(job, world) == [9, 18]
 
 
 def test_retries_that_waited_on_the_wheel_come_at_their_time(world: World) -> None:

@@ -89,7 +89,7 @@ def owed_to(job: Job, past: Past, since: datetime, closed: ClosedDays | None) ->
         return Owed(messages=tuple(messages))
     sent = resolve(job.schedule, job.spec.calendar, closed).sent
     if isinstance(job.schedule, Delay):
-        return Owed(messages=(*messages, *_sequence(job, past.newest, sent, closed)))
+        return Owed(messages=(*messages, *_sequence(job, past.newest, since, sent, closed)))
     is_active = job.state is JobState.ACTIVE
     entries = entries_of(_beginning(job, since), sent) if is_active else []
     if is_active:
@@ -189,10 +189,14 @@ def _minutes(entries: Iterable[Entry], sent: Recurrence) -> Iterable[int]:
 
 
 def _sequence(
-    job: Job, newest: Run | None, sent: Recurrence, closed: ClosedDays | None
+    job: Job, newest: Run | None, since: datetime, sent: Recurrence, closed: ClosedDays | None
 ) -> list[Message]:
     """The next occurrence of a fixed delay: it follows from the end of its newest run. While that
-    is under way nothing is owed: its own message comes again."""
+    is under way nothing is owed: its own message comes again. Nor is it where the sequence has
+    ended before `since`: the rows of its runs may have expired."""
+    end_at = job.schedule.end_at
+    if newest is None and end_at is not None and end_at <= since:
+        return []
     if newest is None:
         first = sent.next(job.generation.from_at) or job.schedule.next(job.generation.from_at)
         return [] if first is None else [message_of(job, first)]
