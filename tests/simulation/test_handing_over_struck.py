@@ -159,6 +159,29 @@ def test_what_came_due_during_a_late_commit_runs_though_its_process_dies_then(
     assert ran == [NOON + timedelta(seconds=20 * n) for n in range(1, 61)]
 
 
+def test_a_pause_ends_though_its_job_s_new_row_comes_later_and_its_process_dies_then(
+    world: World,
+) -> None:
+    """What resumes it has come and gone before."""
+    job = world.create("job", "*/2 * * * *", catch_up=CatchUp.ALL)
+    world.pause(job, until=NOON + 9 * MINUTE)
+    world.run_until(NOON + 5 * MINUTE)
+    hand_over(world)
+    others, create = world.executor, world.jobs.create
+
+    def late(job: Job) -> bool:
+        world.jobs.create = create  # type: ignore[method-assign]
+        world.executor = others
+        world.run_until(NOON + 11 * MINUTE)
+        create(job)
+        raise Killed
+
+    world.jobs.create = late  # type: ignore[method-assign]
+    assert run_with_deaths(world, NOON + 31 * MINUTE) == 1
+    assert taken_of(world, "job").state is JobState.ACTIVE
+    assert [at.minute for at, _ in ran_by(world, "job")] == list(range(10, 32, 2))
+
+
 @pytest.mark.parametrize("at", [5, 6, 7, 8])
 @pytest.mark.parametrize("schedule", ["every 20s", "*/2 * * * *"])
 def test_what_arrives_between_two_owners_runs_where_the_job_comes_back(

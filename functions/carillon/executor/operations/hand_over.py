@@ -200,6 +200,8 @@ class HandingOver:
                 # Its commit may have been the last deed of a process that had stood still.
                 if taken.state is JobState.ACTIVE:
                     self._ports.indexer.index_again(taken)
+                elif self._is_awaited(taken):
+                    self._resume(taken)
                 self._ports.jobs.replace(settled(tombstone), tombstone.revision)
                 return
             reason = self._refusal_by(tombstone, operation, taken)
