@@ -164,10 +164,13 @@ class Indexer:
         `at_least` so many seconds.
         """
         latest = self._clock.now() + timedelta(seconds=self._longest_delay_seconds)
-        later = [m for m in orders if isinstance(m, Message) and m.starts_at > latest]
-        soon = orders if not later else [order for order in orders if order not in later]
+        soon, entries = list[Order](), list[Entry]()
+        for order in orders:
+            if isinstance(order, Message) and order.starts_at > latest:
+                entries.append(entry_of_message(order))
+            else:
+                soon.append(order)
         self._send(soon, at_least, until)
-        entries = [entry_of_message(message) for message in later]
         if not entries:
             return
         self._wheel.put_entries(entries)

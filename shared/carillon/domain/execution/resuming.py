@@ -41,11 +41,10 @@ def resumed_after(job: Job, now: datetime) -> datetime:
     return _beginning(job, job.resume_at)
 
 
-def was_resumed_by(job: Job | None, message: Message) -> bool:
+def was_resumed_by(job: Job, message: Message) -> bool:
     """True if the job goes on in the generation that began at the end of the message's pause."""
-    if job is None or job.state is not JobState.ACTIVE:
-        return False
-    return job.generation.from_at == _beginning(job, message.key.fire_at)
+    begin = _beginning(job, message.key.fire_at)
+    return job.state is JobState.ACTIVE and job.generation.from_at == begin
 
 
 def decide_resume(job: Job | None, message: Message, now: datetime) -> Proceed | Defer | Drop:
