@@ -5,6 +5,7 @@ Started by parent.py, which see for its life. It imports little: every import is
 
 import faulthandler
 import importlib
+import inspect
 import io
 import json
 import logging
@@ -285,6 +286,7 @@ class TaskServer:
         )
         try:
             returned = function(json.loads(request.payload), context)
+            _refuse_unrun(returned)
             result = result_text(returned, whole=request.keeps_whole)
         except BaseException as error:  # sys.exit and KeyboardInterrupt too: the child continues
             self._logs.bind(ids)  # so that the reason is told after however many lines
@@ -298,6 +300,15 @@ class TaskServer:
         # First, since the names of many tasks would leave no room for it.
         message = f"modules that could not be imported: {reasons}; {error}"
         return RunError("task_import_failed", one_line(message))
+
+
+def _refuse_unrun(returned: object) -> None:
+    """Raises Fail for a call that has only made what is to run, as that of an async function behind
+    a decorator does: nobody runs it, and the run must not count as done."""
+    is_unrun = (inspect.isawaitable, inspect.isgenerator, inspect.isasyncgen)
+    if any(test(returned) for test in is_unrun):
+        what = type(returned).__name__
+        raise Fail(f"the task returned a {what}, which nobody runs: it has to run that itself")
 
 
 def _failed(number: int, error: BaseException, context: TaskContext) -> Report:

@@ -1,10 +1,12 @@
 """What runs inside a child process, in this one."""
 
+import functools
 import io
 import json
 import logging
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -209,6 +211,41 @@ def test_a_task_may_fail_for_good() -> None:
     report = serve(it)
     assert report.error == RunError("fail", "no such customer", permanent=True)
     assert report.retry_after_seconds is None
+
+
+async def _asynchronous(payload: Any, context: TaskContext) -> None: ...
+
+
+def _generator(payload: Any, context: TaskContext) -> Iterator[int]:
+    yield 1
+
+
+async def _asynchronous_generator(payload: Any, context: TaskContext) -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("inner", "what"),
+    [
+        (_asynchronous, "coroutine"),
+        (_generator, "generator"),
+        (_asynchronous_generator, "async_generator"),
+    ],
+)
+def test_what_a_decorator_hides_and_nobody_would_run_is_no_success(inner: Any, what: str) -> None:
+    made: list[Any] = []
+
+    @functools.wraps(inner)
+    def it(*given: Any) -> Any:
+        made.append(inner(*given))
+        return made[0]
+
+    error = serve(it).error
+    if what == "coroutine":
+        made[0].close()
+    assert error is not None
+    assert (error.kind, error.permanent) == ("fail", True)
+    assert f"returned a {what}, which nobody runs" in error.message
 
 
 def test_a_long_class_name_is_cut() -> None:
