@@ -17,9 +17,21 @@ CarillonError
 A lost condition is not an error: stores answer it with False.
 """
 
+from typing import Any
+
 
 class CarillonError(Exception):
-    """The root of the tree."""
+    """The root of the tree. Each can be pickled: a pool of processes hands errors on so."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), self.args, vars(self))
+
+
+def restored(kind: type[Exception], args: tuple[object, ...], members: dict[str, Any]) -> Exception:
+    """An error as it was, without its constructor: that takes other arguments than `args`."""
+    error = kind.__new__(kind, *args)
+    vars(error).update(members)
+    return error
 
 
 class InvalidFieldError(CarillonError):

@@ -27,7 +27,7 @@ from datetime import datetime, timedelta
 from logging import Logger, LoggerAdapter
 from typing import Any, TypeVar, overload
 
-from carillon.errors import CarillonError
+from carillon.errors import CarillonError, restored
 
 EXPIRY_SHARE = 0.1
 EXPIRY_RESERVE_SECONDS = 1.0
@@ -65,6 +65,9 @@ class Retry(Exception):
             raise ValueError(f"after must be a time of 0 seconds or more, not {after!r}")
         if seconds is not None:
             self.after_seconds = float(seconds)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), self.args, vars(self))
 
 
 class Fail(Exception):

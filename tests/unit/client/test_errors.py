@@ -1,6 +1,7 @@
 """One hierarchy of errors, each with the problem of its answer."""
 
 import json
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,8 @@ from carillon.client import (
     Refused,
     Unavailable,
 )
-from carillon.errors import CarillonError, InvalidFieldError
+from carillon.errors import CarillonError, ConfigurationError, InvalidFieldError
+from carillon.tasks import Retry, UnknownTaskError
 from tests.unit.client.conftest import Script
 
 KINDS: dict[int, type[ApiError]] = {
@@ -126,3 +128,20 @@ def test_what_is_in_a_path_is_one_part_of_it(scripted: Any, script: Script) -> N
 
     assert script.requests[0].url.raw_path == b"/jobs/named/a%2Fb%3Fc"
     assert json.loads(script.requests[0].content or b"null") is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Conflict({"title": "No", "status": 409, "detail": "why"}, "key-1"),
+        InvalidFieldError("schedule", "is no schedule"),
+        ConfigurationError("CARILLON_TOKEN", "is not set"),
+        UnknownTaskError("nightly", ("echo",)),
+        Retry(after=5, reason="no lock"),
+    ],
+)
+def test_an_error_passes_from_one_process_to_another(error: Exception) -> None:
+    """A pool whose worker raises what cannot be read back waits for ever, or breaks."""
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert (str(again), vars(again)) == (str(error), vars(error))
