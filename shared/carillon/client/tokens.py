@@ -29,6 +29,8 @@ Token = str | Callable[[], str] | Credentials | Machine
 sign-in, which is renewed then where Cognito gave the means; or a machine, which signs in anew."""
 
 _SERVICE = "AWSCognitoIdentityProviderService"
+BUSY = frozenset({"TooManyRequestsException", "LimitExceededException"})
+"""The types of Cognito's errors that end by themselves, whose status is 400."""
 
 
 class Tokens(Protocol):
@@ -135,8 +137,11 @@ def _renewed(refresh: Refresh) -> Steps[dict[str, Any]]:
     try:
         answer = json.loads(got.content)
         result = answer.get("AuthenticationResult")
+        kind = str(answer.get("__type", "")).rpartition("#")[2]
     except (ValueError, AttributeError):
-        result = None
+        result, kind = None, ""
+    if got.status == 429 or got.status >= 500 or kind in BUSY:
+        raise unreachable(refresh.endpoint, kind or got.reason)
     if got.status != 200 or not isinstance(result, dict):
         title, detail = "The sign-in has ended", "run `carillon login`"
         raise NotAllowed({"type": "about:blank", "title": title, "detail": detail})

@@ -172,6 +172,22 @@ def test_a_sign_in_that_has_ended_says_so(new_client: New, script: Script, path:
     assert not path.exists()
 
 
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (500, "InternalErrorException"),
+        (503, ""),
+        (400, "TooManyRequestsException"),
+    ],
+)
+def test_a_cognito_that_is_busy_has_not_ended_the_sign_in(
+    new_client: New, script: Script, status: int, kind: str
+) -> None:
+    client = new_client(script.then(status, {"__type": kind}), Credentials(URL, jwt(NOON), REFRESH))
+    with pytest.raises(Unavailable, match="cognito-idp"):
+        client.status()
+
+
 def test_without_the_means_a_token_is_sent_as_it_is(new_client: New, script: Script) -> None:
     new_client(script.then(200, {}), Credentials(URL, jwt(NOON))).status()
 

@@ -35,7 +35,7 @@ from carillon.client.sign_in import (
     save_credentials,
 )
 from carillon.client.steps import Lost, sent
-from carillon.client.tokens import pool_request
+from carillon.client.tokens import BUSY, pool_request
 from carillon.client.web_tokens import claims_of
 
 _COGNITO = re.compile(r"https://cognito-idp\.[a-z0-9-]+\.amazonaws\.com(\.cn)?(?=/)")
@@ -48,8 +48,6 @@ _NOT_ALLOWED = frozenset(
         "PasswordResetRequiredException",
     }
 )
-
-_BUSY = frozenset({"TooManyRequestsException", "LimitExceededException"})
 
 
 def pool_of(api_url: str) -> tuple[str, str]:
@@ -148,7 +146,7 @@ def _refusal(answer: Json, status: int) -> CliError:
         return CliError.local(ExitCode.NOT_ALLOWED, "Not signed in", message)
     if kind == "InvalidPasswordException":
         return CliError.bad_field("new_password", message)
-    code = ExitCode.UNREACHABLE if kind in _BUSY or status in (429, 503) else ExitCode.UNEXPECTED
+    code = ExitCode.UNREACHABLE if kind in BUSY or status in (429, 503) else ExitCode.UNEXPECTED
     if kind in ("InvalidParameterException", "ResourceNotFoundException"):
         code = ExitCode.BAD_INPUT
     return CliError.local(code, "Cognito refused the sign-in", message)
