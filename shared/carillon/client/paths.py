@@ -7,6 +7,8 @@ from urllib.parse import quote
 from carillon.errors import InvalidFieldError
 
 _JOB_ID = re.compile(r"[0-9a-v]{26}", re.ASCII)
+_HALVES = re.compile("[\ud800-\udfff]")
+"""Of surrogate pairs: how Python hands on a byte of a command's argument that is no text."""
 
 
 def named_job_path(name: str) -> str:
@@ -50,7 +52,7 @@ def run_path(run_id: str, suffix: str = "") -> str:
     if not underscore:
         message = f"{run_id!r} is not a run id such as `runs` shows"
         raise InvalidFieldError("run_id", message)
-    return job_path(job_id, f"/runs/{quote(run_id, safe='')}{suffix}")
+    return job_path(job_id, f"/runs/{_part(run_id, 'run_id', 'a run id')}{suffix}")
 
 
 def dead_letter_path(run_id: str, suffix: str = "") -> str:
@@ -86,6 +88,6 @@ def instant(value: str | datetime) -> str:
 
 
 def _part(text: str, field: str, what: str) -> str:
-    if not text or text.strip(".") == "":
+    if text.strip(".") == "" or _HALVES.search(text):
         raise InvalidFieldError(field, f"{text!r} is not {what}")
     return quote(text, safe="")

@@ -110,7 +110,9 @@ def test_names_that_no_path_can_carry_are_refused_here(scripted: Any, script: Sc
     refused: tuple[Callable[[], Any], ...] = (
         lambda: scripted.jobs[""].get(),
         lambda: scripted.jobs["id:.."].pause(),
+        lambda: scripted.jobs["\udcff"].get(),
         lambda: scripted.runs.get("no-underscore"),
+        lambda: scripted.runs.get("j_\udcff"),
         lambda: scripted.calendars.get("."),
         lambda: scripted.operations.get(""),
         lambda: scripted.dead_letters.discard(".."),

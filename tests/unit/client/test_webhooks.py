@@ -42,6 +42,7 @@ def test_the_vector_of_the_standard_verifies() -> None:
     "changed",
     [
         {"Webhook-Id": "msg_other"},
+        {"Webhook-Id": "msg_\udcff"},
         {"webhook-timestamp": "1614265331"},
         {"WEBHOOK-SIGNATURE": "v1,AAAA"},
         {"WEBHOOK-SIGNATURE": SIGNATURE.replace("v1,", "v1a,")},
