@@ -389,6 +389,28 @@ def test_following_waits_between_looks(scripted: Any, script: Script, clock: Fak
     assert [request.url.params["limit"] for request in script.requests] == ["20", "100"]
 
 
+def test_following_a_job_that_has_not_run_yet_leaves_none_out(
+    scripted: Any, script: Script
+) -> None:
+    def page(*names: str) -> dict[str, Any]:
+        items = [
+            {
+                "run_id": name,
+                "fire_at": f"2026-12-01T12:00:0{name}Z",
+                "status": "dead",
+                "attempt": 1,
+            }
+            for name in names
+        ]
+        return {"items": items, "next_cursor": None}
+
+    script.then(200, page()).then(200, page("3", "2", "1"))
+
+    seen = itertools.islice(scripted.jobs["j" * 26].runs(follow=True, limit=1), 3)
+
+    assert [one["run_id"] for one in seen] == ["1", "2", "3"]
+
+
 def test_a_list_is_read_as_it_is_used(new_client: New, script: Script) -> None:
     script.then(200, {"items": [{"name": "a"}, {"name": "b"}], "next_cursor": "c"})
     script.then(200, {"items": [], "next_cursor": None})

@@ -27,7 +27,7 @@ class Follower:
         self._limit = limit
         self._seen: dict[str, tuple[str, int]] = {}
         self._open: set[str] = set()
-        self._oldest = ""
+        self._oldest: str | None = None
 
     def changes(self) -> Steps[list[RunForm]]:
         """Runs that are new, or whose status or attempt is another one, oldest first."""
@@ -39,7 +39,7 @@ class Follower:
 
     def _newest(self) -> Steps[list[RunForm]]:
         """At first `limit` runs; later the pages down to one with a run already seen."""
-        if not self._seen:
+        if self._oldest is None:
             first: list[RunForm]
             first = yield from collected(self._session.pages(self._path, self._limit))
             # Uniform UTC texts sort as their instants do.
