@@ -3,7 +3,9 @@
 httpx2 is imported on first use: who only verifies webhooks never needs it.
 """
 
-from collections.abc import AsyncIterator, Iterator
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from carillon.client.clock import Clock
@@ -26,8 +28,9 @@ AGENT = "carillon-client"
 class Driver:
     """Does the steps one after the other, in the caller's thread."""
 
-    def __init__(self, http: "httpx2.Client", clock: Clock) -> None:
-        self._http = http
+    def __init__(self, new_http: "Callable[[], httpx2.Client]", clock: Clock) -> None:
+        self._new_http = new_http
+        self._http, self._process = new_http(), os.getpid()
         self._clock = clock
 
     @classmethod
@@ -37,7 +40,7 @@ class Driver:
         """A driver for one API, which notes who made a change with the `agent`."""
         import httpx2
 
-        return cls(httpx2.Client(transport=transport, **_options(url, agent)), clock)
+        return cls(partial(httpx2.Client, transport=transport, **_options(url, agent)), clock)
 
     def close(self) -> None:
         self._http.close()
@@ -61,9 +64,17 @@ class Driver:
             self._clock.sleep(step.seconds)
             return None
         try:
-            return _answer(self._http.send(_built(self._http, step)))
+            http = self._own_http()
+            return _answer(http.send(_built(http, step)))
         except Exception as error:
             return _lost(error)
+
+    def _own_http(self) -> "httpx2.Client":
+        """Connections are of one process: two that shared them after a fork, as in a pool, would
+        read each other's answers."""
+        if self._process != os.getpid():
+            self._http, self._process = self._new_http(), os.getpid()
+        return self._http
 
 
 class AsyncDriver:
