@@ -4,7 +4,7 @@ httpx2 is imported on first use: who only verifies webhooks never needs it.
 """
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -106,7 +106,7 @@ class AsyncDriver:
                 return done
             given = await self._do(step)
 
-    async def stream(self, steps: Stream[T]) -> AsyncIterator[T]:
+    async def stream(self, steps: Stream[T]) -> AsyncGenerator[T, None]:
         while (page := await self.run(next_page(steps))) is not None:
             for item in page:
                 yield item

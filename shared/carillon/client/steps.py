@@ -2,9 +2,9 @@
 what came of it. So each method stands here once, and `drivers` do it with or without asyncio."""
 
 from collections.abc import (
-    AsyncIterator,
-    Awaitable,
+    AsyncGenerator,
     Callable,
+    Coroutine,
     Generator,
     Iterator,
     Mapping,
@@ -123,7 +123,7 @@ class Resource(Generic[DriverT]):
 
 
 class call(Generic[P, T]):
-    """A method that answers T, or an awaitable of T, as the resource's driver does it."""
+    """A method that answers T, or a coroutine of T, as the resource's driver does it."""
 
     def __init__(self, steps: Callable[Concatenate[Any, P], Steps[T]]) -> None:
         self._steps = steps
@@ -138,7 +138,7 @@ class call(Generic[P, T]):
     @overload
     def __get__(
         self, resource: "Resource[AsyncDriver]", owner: Any
-    ) -> Callable[P, Awaitable[T]]: ...
+    ) -> Callable[P, Coroutine[Any, Any, T]]: ...
 
     def __get__(self, resource: Any, owner: Any) -> Any:
         if resource is None:
@@ -162,7 +162,7 @@ class stream(Generic[P, T]):
     @overload
     def __get__(
         self, resource: "Resource[AsyncDriver]", owner: Any
-    ) -> Callable[P, AsyncIterator[T]]: ...
+    ) -> Callable[P, AsyncGenerator[T, None]]: ...
 
     def __get__(self, resource: Any, owner: Any) -> Any:
         if resource is None:
