@@ -70,12 +70,13 @@ class Session:
         headers: Mapping[str, str] | None = None,
     ) -> Steps[Answer]:
         """The answer, which is a success."""
-        sent = dict(headers or {})
+        # Spelled as they are looked for here, whatever the caller's spelling is.
+        sent = {name.title(): text for name, text in (headers or {}).items()}
         if self._tokens is not None:
             sent["Authorization"] = f"Bearer {(yield from self.token())}"
         if self._team is not None:
             sent["Carillon-Team"] = self._team
-        request = Request(method, self.api_url + path, query or {}, body, sent)
+        request = Request(method.upper(), self.api_url + path, query or {}, body, sent)
         return (yield from self._exchange(request))
 
     def ask(

@@ -132,6 +132,7 @@ def test_what_may_be_done_already_is_not_sent_again(
         lambda: job.delete(revision=3),
         lambda: scripted.jobs.put("a", revision=3),
         lambda: scripted.calendars.put("a", only_new=True),
+        lambda: scripted.request("PUT", "/calendars/a", headers={"if-match": '"3"'}),
     ):
         script.requests.clear()
         script.answers.clear()
@@ -139,6 +140,17 @@ def test_what_may_be_done_already_is_not_sent_again(
         with pytest.raises(Unavailable):
             act()
         assert len(script.requests) == 1
+
+
+def test_the_spelling_of_a_request_does_not_matter(scripted: Any, script: Script) -> None:
+    script.then(503).then(503).then(200, {})
+    scripted.request("post", "/jobs", headers={"idempotency-key": "mine"})
+    assert [request.headers["idempotency-key"] for request in script.requests] == ["mine"] * 3
+
+    script.answers.clear()
+    script.fail(LOST).then(200, {})
+    scripted.request("get", "/status")
+    assert len(script.requests) == 5
 
 
 @pytest.mark.parametrize("failure", [429, httpx2.ConnectError("refused")])
