@@ -218,6 +218,9 @@ class World:
         self._loop.close()
 
     def _advance(self, until: datetime) -> None:
+        # A second journey within the first one would leave the process in virtual time.
+        if self._loop.current is not None:
+            raise RefusedError("time passes already: what a target calls waits by time.sleep")
         with self._code.virtual_time():
             self._loop.run(self._loop.us_of(until))
         for where, error in self._deployment.crashes:

@@ -271,3 +271,12 @@ def test_a_job_runs_after_another_one_and_gets_its_result(carillon: World) -> No
     carillon.run_for("PT2H")
     assert sent == [{"of": run.run_id, "was": "succeeded"} for run in carillon.runs("nightly")]
     assert [run.kind for run in carillon.runs("report")] == ["after", "after"]
+
+
+def test_a_target_cannot_let_time_pass_but_by_sleeping(carillon: World) -> None:
+    before = datetime.now(UTC)
+    carillon.put("hourly", schedule="@hourly", target=HOOK)
+    carillon.on_webhook(HOOK["url"], lambda call: carillon.run_for("5m"))
+    with pytest.raises(RefusedError, match=r"waits by time\.sleep"):
+        carillon.run_for("90m")
+    assert before <= datetime.now(UTC) < before + timedelta(minutes=5)
