@@ -13,15 +13,19 @@ from urllib.parse import quote
 from carillon.client.clock import Clock
 from carillon.client.errors import NotAllowed, Unavailable, error_of, unexpected, unreachable
 from carillon.client.sign_in import Machine, checked_token, checked_url, write_private
-from carillon.client.steps import Answer, Lost, Request, Steps
+from carillon.client.steps import Answer, Lost, Request, Steps, Wait
 from carillon.client.web_tokens import expiry_of
 
 RENEW_BEFORE = timedelta(minutes=1)
+_LOOK_SECONDS = 0.05
+_LOOKS = 200
+"""At a token that another task or thread asks for: one that was cancelled may never get it."""
 
 
 class MachineToken:
     """The token of a machine for one API, kept in memory and in a file (mode 0600) until a minute
-    before it ends: an issuer may charge for each, and a script calls the command many times.
+    before it ends: an issuer may charge for each, and a script calls the command many times. So
+    does a program that makes many requests at once, of which one asks for the token of all.
 
     The API tells where tokens come from, or names the issuer whose description does. A file that
     cannot be written is done without.
@@ -32,12 +36,21 @@ class MachineToken:
         self._machine = machine
         self._folder = folder
         self._token = ""
+        self._is_asked = False
 
     def current(self, clock: Clock) -> Steps[str]:
         if not self._is_good(clock, self._token):
             self._token = self._kept()
+        looks = 0
+        while self._is_asked and looks < _LOOKS and not self._is_good(clock, self._token):
+            looks += 1
+            yield Wait(_LOOK_SECONDS)
         if not self._is_good(clock, self._token):
-            self._token = yield from self._asked()
+            self._is_asked = True
+            try:
+                self._token = yield from self._asked()
+            finally:
+                self._is_asked = False
             self._keep()
         return self._token
 

@@ -1,8 +1,10 @@
 """A machine signs in by its client's id and secret, once an hour."""
 
+import asyncio
 import base64
+import itertools
 import stat
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -10,7 +12,9 @@ from urllib.parse import parse_qs
 import httpx2
 import pytest
 
-from carillon.client import Client, Machine, NotAllowed, Unavailable, settings
+from carillon.client import AsyncClient, Client, Machine, NotAllowed, Unavailable, settings
+from carillon.client.machines import MachineToken
+from carillon.client.steps import Wait
 from carillon.errors import CarillonError, ConfigurationError, InvalidFieldError
 from tests.unit.client.conftest import NOON, URL, FakeClock, New, Script
 from tests.unit.client.test_tokens import bearers, jwt
@@ -54,6 +58,37 @@ def test_it_gets_a_token_where_the_api_says_and_keeps_it(
     (file,) = folder.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert file.read_text() == second
+
+
+def test_requests_at_once_ask_for_one_token() -> None:
+    """An issuer may charge for each."""
+    asked: list[str] = []
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        await asyncio.sleep(0.01)
+        asked.append(request.url.path)
+        token = jwt(datetime.now(UTC) + HOUR)
+        return httpx2.Response(200, json={"token_url": TOKEN_URL, "access_token": token})
+
+    async def main() -> None:
+        transport = httpx2.MockTransport(answer)
+        async with AsyncClient(URL, MACHINE, transport=transport) as client:
+            await asyncio.gather(*(client.status() for _ in range(20)))
+
+    asyncio.run(main())
+
+    assert asked == ["/.well-known/carillon", "/oauth2/token", *["/status"] * 20]
+
+
+def test_one_that_never_gets_it_holds_up_nobody_for_long(clock: FakeClock) -> None:
+    """A request may be cancelled, or its process forked, while it asks."""
+    tokens = MachineToken(URL, MACHINE, settings.credentials_path().parent)
+    cancelled = tokens.current(clock)
+    next(cancelled)
+
+    waits = list(itertools.takewhile(lambda step: isinstance(step, Wait), tokens.current(clock)))
+
+    assert sum(step.seconds for step in waits if isinstance(step, Wait)) == pytest.approx(10)
 
 
 def test_the_next_process_takes_the_token_that_is_kept(
