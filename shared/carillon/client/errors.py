@@ -126,7 +126,8 @@ def _problem_of(status: int, content: bytes, reason: str) -> dict[str, Any]:
         problem.update(value if "title" in value else {"detail": str(message or "")})
     else:
         problem["detail"] = content.decode(errors="replace")[:200]
-    return problem
+    # Another server's, at a wrong address, may have anything there.
+    return {**problem, "type": str(problem["type"]), "status": status}
 
 
 def unreachable(url: str, reason: str, idempotency_key: str | None = None) -> Unavailable:

@@ -106,6 +106,15 @@ def test_what_json_has_no_form_for_is_the_callers_fault(
     assert script.requests == []
 
 
+def test_what_another_server_calls_its_status_does_not_matter(
+    scripted: Any, script: Script
+) -> None:
+    script.then(401, {"title": "Denied", "status": "error", "type": ["auth"]})
+    with pytest.raises(NotAllowed) as caught:
+        scripted.status()
+    assert (caught.value.status, str(caught.value)) == (401, "Denied")
+
+
 def test_names_that_no_path_can_carry_are_refused_here(scripted: Any, script: Script) -> None:
     refused: tuple[Callable[[], Any], ...] = (
         lambda: scripted.jobs[""].get(),
