@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -10,6 +11,7 @@ from carillon.domain.notifying.notice import MOST_ERRORS
 from carillon.domain.notifying.notification import Told
 from carillon.domain.notifying.window import Noted
 from carillon.domain.run import DEAD_LETTER, RunKey, RunKind, RunStatus
+from carillon.errors import UnreadableRowError
 from carillon.services.activity import Activity, ActivityFilter
 from carillon.services.history import History
 
@@ -65,7 +67,10 @@ class Deviations:
         )
 
     def _words(self, key: RunKey) -> str:
-        run = self._history.get(key)
+        """Those of the run's error; none where its row is gone, or cannot be read."""
+        run = None
+        with suppress(UnreadableRowError):
+            run = self._history.get(key)
         return "" if run is None or run.error is None else run.error.message
 
 

@@ -11,7 +11,7 @@ from carillon.domain.execution.callbacks import job_event
 from carillon.domain.job import Job
 from carillon.domain.notifying.notification import Told
 from carillon.domain.policies import RetryPolicy
-from carillon.domain.run import RunError, RunKind, RunStatus
+from carillon.domain.run import RunError, RunKey, RunKind, RunStatus
 from carillon.errors import QueueUnavailableError
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
@@ -238,3 +238,16 @@ def test_a_job_whose_runs_are_mostly_skipped_works_again(world: World) -> None:
         world.runs.claim(replace(ended, key=replace(dead.key, fire_at=at)), None)
     world.run_until(NOON + 30 * MINUTE)
     assert [body["kind"] for body in said(world)] == ["first", "recovered"]
+
+
+def test_a_run_that_cannot_be_read_holds_up_no_digest(world: World) -> None:
+    notify(world)
+    job = world.create("import", "every 5m", retry=ONCE)
+    fail(world)
+    world.run_until(NOON + 20.5 * MINUTE)
+    (delivered,) = (call.run_id for call in world.targets.calls if is_delivery(call.run_id))
+    for run_id in (delivered, *(run.key.run_id for run in world.history(job))):
+        world.runs.spoil(RunKey.from_run_id(OWNER, run_id))
+    world.run_until(NOON + 24 * MINUTE)
+    _, digest = said(world)
+    assert digest["errors"] == [{"kind": "http_503", "message": "", "count": 3}]

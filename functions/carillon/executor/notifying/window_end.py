@@ -1,6 +1,7 @@
 """The end of a step of a window: what was recorded is told, once, and what works again."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 
 from carillon.domain.message import Message
@@ -14,6 +15,7 @@ from carillon.domain.notifying.window import (
     watched,
 )
 from carillon.domain.run import DEAD_LETTER, RunKey, RunKind, RunStatus
+from carillon.errors import UnreadableRowError
 from carillon.executor.batch import Handled, Report, defer, defer_early
 from carillon.executor.notifying.notifier import send_end
 from carillon.executor.ports import ExecutorPorts
@@ -75,10 +77,12 @@ class WindowEnd:
         return Report(Handled.REPEATED, message, reason="the step was done")
 
     def _send_decided(self, window: Window) -> None:
-        """Order the last delivery again, unless it has begun."""
+        """Order the last delivery again, unless it has begun: a row that cannot be read says so,
+        too."""
         last = RunKey.from_run_id(window.owner, window.last_delivery)
-        if self._notices.get(last) and self._ports.runs.get(last) is None:
-            self._notices.send(last)
+        with suppress(UnreadableRowError):
+            if self._notices.get(last) and self._ports.runs.get(last) is None:
+                self._notices.send(last)
 
     def _tell(self, window: Window, notification: Notification) -> bool:
         """Do the step; False if the window was changed meanwhile."""
