@@ -251,3 +251,19 @@ def test_a_run_that_cannot_be_read_holds_up_no_digest(world: World) -> None:
     world.run_until(NOON + 24 * MINUTE)
     _, digest = said(world)
     assert digest["errors"] == [{"kind": "http_503", "message": "", "count": 3}]
+
+
+def test_a_window_of_a_notification_that_was_deleted_is_none_of_the_next_one_of_its_name(
+    world: World,
+) -> None:
+    """Processes know an owner's notifications for ten seconds: one may open it after that."""
+    made = notify(world, jobs="import")
+    world.create("export", "every 5m", retry=ONCE)
+    world.create("import", "*/5 * * * *", window="10s", fraction=0.5, retry=ONCE)
+    fail(world)
+    world.run_until(NOON + 5 * MINUTE + timedelta(seconds=1))
+    assert world.notifications.delete(OWNER, "ops", made.revision)
+    world.run_until(NOON + 32 * MINUTE)
+    notify(world)
+    world.run_until(NOON + 36 * MINUTE)
+    assert [body["kind"] for body in said(world)] == ["first"]

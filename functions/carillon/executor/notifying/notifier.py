@@ -1,6 +1,7 @@
 """From an event of a run or job to the first message of a window (docs/notifications.md)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from carillon.clock import Clock
@@ -101,11 +102,17 @@ class Notifier:
 
     def _window(self, notification: Notification, now: datetime) -> Window | None:
         """The window as it is; one that is quiet changes in nothing that matters here, so that it
-        is read once."""
+        is read once.
+
+        One from before the notification was made is over: it was opened for one of the same name
+        that had just been deleted.
+        """
         kept = self._open.get(_place(notification))
         if kept is not None and now < min(kept.quiet_until, kept.until):
             return kept
         window = self._windows.get(notification.owner, notification.name)
+        if window is not None and window.opened_at < notification.created_at.replace(microsecond=0):
+            window = replace(window, is_open=False)
         self._keep(notification, window)
         return window
 
