@@ -12,7 +12,7 @@ from carillon.domain.activity.summary import UNCOUNTED, Counted, Due, Evidence
 from carillon.domain.calendar import Calendar
 from carillon.domain.execution.missed import pauses_of
 from carillon.domain.job import Job
-from carillon.domain.run import Run, RunKind
+from carillon.domain.run import Run
 from carillon.errors import UnreadableRowError
 from carillon.schedules import Delay
 from carillon.schedules.base import EPOCH
@@ -206,11 +206,9 @@ def _is_in(result: Result, span: _Span) -> bool:
 
 
 def _is_of_a_gone_job(result: Result, jobs: Container[str], span: _Span) -> bool:
-    """True if its job has been deleted: nobody knows what else of it has succeeded. Deliveries of
-    notifications are runs of no job."""
+    """True if its job has been deleted: nobody knows what else of it has succeeded."""
     key = result.key
-    is_counted = key.kind not in UNCOUNTED and key.kind is not RunKind.NOTICE
-    return is_counted and key.job_id not in jobs and _is_in(result, span)
+    return key.kind not in UNCOUNTED and key.job_id not in jobs and _is_in(result, span)
 
 
 def is_by_schedule(job: Job) -> bool:

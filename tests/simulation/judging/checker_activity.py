@@ -10,6 +10,7 @@ from carillon.domain.run import NO_RUNS, Run, RunKind, RunStatus
 from carillon.services.summing import MOST_READ_OF_A_JOB
 from tests.simulation.judging.known import Known
 
+_UNCOUNTED = NO_RUNS | {RunKind.CALLBACK, RunKind.NOTICE}
 _ORDINARY = frozenset({RunKind.SCHEDULED, RunKind.AFTER, RunKind.CALLBACK})
 _Attempt = tuple[str, int]
 _ROWS_PUT_WITHIN = timedelta(seconds=5)
@@ -157,8 +158,7 @@ def _last(rows: Sequence[Run]) -> Iterator[Run]:
     for row in rows:
         key = row.key
         name = (key.kind, key.fire_at, key.request_id)
-        is_counted = key.kind not in NO_RUNS and key.kind is not RunKind.CALLBACK
-        is_counted = is_counted and not _is_unbegun(row)
+        is_counted = key.kind not in _UNCOUNTED and not _is_unbegun(row)
         if is_counted and (name not in last or last[name].key.redrive < key.redrive):
             last[name] = row
     return (row for row in last.values() if row.is_final)

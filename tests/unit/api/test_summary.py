@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from carillon.domain.notifying.notification import notification_id
 from carillon.domain.run import RunKey, RunKind, RunStatus
 from carillon.services import summing
 from tests.unit.api.conftest import BODY, World
@@ -131,6 +132,18 @@ def test_each_outcome_is_counted_once(client: Client, world: World, job: Json) -
         ],
         True,
     )
+
+
+@pytest.mark.parametrize("group", ["status", "job"])
+def test_deliveries_of_notifications_are_no_runs_of_jobs(
+    client: Client, world: World, group: str
+) -> None:
+    key = RunKey(OWNER, notification_id(OWNER, "ops"), RunKind.NOTICE, FIRED, "1-ops")
+    record(world, result(key=key, status=RunStatus.SUCCEEDED, lag_seconds=9))
+    answer = client.get("/runs/summary", **{"from": AT, "group": group}).json
+    assert answer["complete"]
+    assert all(each["lag"] is None for each in answer["buckets"])
+    assert sum(sum(each["counts"].values()) for each in answer["buckets"]) == 0
 
 
 def test_a_run_that_ends_long_after_its_hour_counts_by_its_row(

@@ -105,7 +105,8 @@ class ActivityRoutes(Resource):
         """The outcomes of all that fired, by fire time. Successes are counted where a run shows
         them, never for want of failures: an occurrence without a trace is `unknown`.
 
-        Occurrences are known from the last change of a job's schedule on; callbacks are left out.
+        Occurrences are known from the last change of a job's schedule on; callbacks and deliveries
+        of notifications are left out.
         """
         as_of = self._clock.now()
         found, is_complete = self._service.summary(self._owner(), from_at, to, by, group)

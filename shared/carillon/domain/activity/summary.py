@@ -29,8 +29,8 @@ OUTCOMES = (
     PENDING,
     UNKNOWN,
 )
-UNCOUNTED = NO_RUNS | {RunKind.CALLBACK}
-"""Kinds of which no run counts."""
+UNCOUNTED = NO_RUNS | {RunKind.CALLBACK, RunKind.NOTICE}
+"""Kinds of which no run counts: of no occurrence, or of no job."""
 
 
 @dataclass(frozen=True, slots=True)
