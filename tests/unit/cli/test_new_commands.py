@@ -33,7 +33,9 @@ def _line(second: int, message: str = "said") -> dict[str, Any]:
 def test_logs_of_a_run_and_of_the_newest_run_of_a_job(signed_in: Run, api: FakeApi) -> None:
     api.answer("GET", LOGS, {"items": [_line(1)], "next_cursor": "c"})
     api.then("GET", LOGS, {"items": [_line(2)], "next_cursor": None})
-    api.answer("GET", "/jobs/nightly/runs", {"items": [{"run_id": RUN_ID}], "next_cursor": None})
+    callback = {"run_id": f"{JOB_ID}_20260101T110000Z_callback-scheduled-0-_0", "kind": "callback"}
+    rows = [callback, {"run_id": RUN_ID, "kind": "scheduled"}]
+    api.answer("GET", "/jobs/nightly/runs", {"items": rows, "next_cursor": None})
 
     assert json.loads(signed_in("logs", RUN_ID, "--json").stdout) == [_line(1), _line(2)]
     # The API knows no other parameter there.

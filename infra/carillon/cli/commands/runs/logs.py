@@ -20,6 +20,10 @@ from carillon.client.resources.following import FINAL
 COLUMNS = ("at", "level", "message")
 INTERVAL_SECONDS = 5.0
 """Between two looks: each one reads CloudWatch Logs, whose requests are few."""
+_NEWEST = 10
+"""Rows of a job's history that are searched for a run."""
+_OTHERS = frozenset({"callback", "missed", "watch"})
+"""The kinds of rows that are no run of the job's own target."""
 _RUN_ID = re.compile(r"[0-9a-z]{26}_\d{8}T\d{6}Z_[^_]+_\d+", re.ASCII)
 
 
@@ -52,11 +56,12 @@ def logs(
 
 
 def newest_run_of(api: ApiClient, job: str) -> str:
-    """The id of a job's newest run; raises CliError where it has not run."""
-    found = list(api.items(api.job_path(job, "/runs"), 1))
-    if not found:
-        raise CliError.local(ExitCode.NOT_FOUND, f"{job} has not run")
-    return str(found[0]["run_id"])
+    """The id of a job's newest run; raises CliError where it has not run. The row of its callback
+    stands before it."""
+    for row in api.items(api.job_path(job, "/runs"), _NEWEST):
+        if row.get("kind") not in _OTHERS:
+            return str(row["run_id"])
+    raise CliError.local(ExitCode.NOT_FOUND, f"{job} has not run")
 
 
 def lines_of(api: ApiClient, run_id: str) -> Iterator[Json]:
