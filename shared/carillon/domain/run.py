@@ -1,5 +1,6 @@
 """The run: the record of handling one occurrence, and the states it can be in."""
 
+import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -9,6 +10,7 @@ RESULT_LIMIT_BYTES = 512
 """A result or error message is cut here in the history, so that a run stays one write unit."""
 WHOLE_RESULT_LIMIT_BYTES = 32 * 1024
 """A result that is kept whole is cut here; it has a row of its own."""
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class RunKind(StrEnum):
@@ -387,9 +389,8 @@ def one_line(text: str) -> str:
 
 def kept_text(text: str, *, whole: bool) -> str:
     """A result as the history keeps it: one line, its beginning; or `whole`, with its lines, up to
-    WHOLE_RESULT_LIMIT_BYTES."""
+    WHOLE_RESULT_LIMIT_BYTES, without control characters and lone surrogates. Scripts need more than
+    what is printable to Python: joiners, and blanks of their own."""
     if not whole:
         return one_line(text)
-    kept = cut(text, WHOLE_RESULT_LIMIT_BYTES)
-    shown = (each if each.isprintable() or each in "\n\t" else " " for each in kept)
-    return "".join(shown).strip()
+    return _CONTROLS.sub(" ", cut(text, WHOLE_RESULT_LIMIT_BYTES)).strip()

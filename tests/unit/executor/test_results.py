@@ -40,6 +40,15 @@ def test_a_result_that_its_row_has_takes_no_other(world: World, result: str | No
     assert world.runs.get_result(run) is None
 
 
+@pytest.mark.parametrize(
+    "text", ["\u0645\u06cc\u200c\u062e\u0648", "👩\u200d🔧", "10\u00a0000 €", "名\u3000前"]
+)
+def test_a_whole_result_has_all_characters_of_its_script(world: World, text: str) -> None:
+    """Joiners and blanks that Python takes for unprintable; no control characters."""
+    run = ran(world, f'{{"said":"{text}\x1b[2J"}}', result=ResultKept.FULL)
+    assert History(world.runs).whole(run).result == f'{{"said":"{text} [2J"}}'
+
+
 def test_otherwise_its_beginning_is_kept(world: World) -> None:
     run = ran(world, LONG)
     assert (run.result, run.result_bytes) == (one_line(LONG), None)
