@@ -30,6 +30,9 @@ SEND_TO_LANES = {lane: {"sqs:SendMessage"} for lane in LANES}
 ATTENTION = "RunsTable/index/attention"
 BY_OWNER = "JobsTable/index/by_owner"
 
+EMAIL = [f"arn:aws:ses:{REGION}:{ACCOUNT}:{each}/*" for each in ("identity", "configuration-set")]
+"""An identity may have a configuration set, whose permission SES asks for, too."""
+
 Grants = dict[str, set[str]]
 
 RUNNING: Grants = {
@@ -108,7 +111,7 @@ def test_options_add_exactly_this(unusual: SynthesizedStack, name: str) -> None:
     if name in EXECUTORS:
         report, bill, orders, news, bus, state_machine, task, batch_job, batch_queue = TARGETS
         added |= secrets_under("teams/carillon") | {
-            f"arn:aws:ses:{REGION}:{ACCOUNT}:identity/*": {"ses:SendEmail"},
+            **{arn: {"ses:SendEmail"} for arn in EMAIL},
             report: {"lambda:InvokeFunction"},
             bill: {"lambda:InvokeFunction"},
             orders: {"sqs:SendMessage", "sqs:GetQueueUrl"},
@@ -142,6 +145,16 @@ def test_roles_are_passed_to_ecs_and_to_nobody_else(unusual: SynthesizedStack) -
     assert passed["Condition"] == {
         "StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}
     }
+
+
+def test_e_mail_is_sent_from_the_one_address(unusual: SynthesizedStack) -> None:
+    (sending,) = [
+        each
+        for each in statements_of(unusual, "executor-normal")
+        if "ses:SendEmail" in listed(each["Action"])
+    ]
+    assert {*map(deployed, listed(sending["Resource"]))} == {*EMAIL}
+    assert sending["Condition"] == {"StringEquals": {"ses:FromAddress": "carillon@example.com"}}
 
 
 def test_what_jobs_may_call_and_what_is_the_deployments_own_are_parameters(

@@ -31,17 +31,19 @@ def allow_secrets(executor: lambda_.Function, signing_secret_arn: str, prefix: s
 
 
 def allow_email(function: lambda_.Function, sender: str) -> None:
-    """Let e-mail be sent from this address, by whichever identity of the account has it."""
-    identities = _own_arn(function, "ses", "identity/*")
+    """Let e-mail be sent from this address, by whichever identity of the account has it, and by
+    the configuration set that the identity may have: SES asks for the permission of both."""
+    used = ("identity/*", "configuration-set/*")
     function.add_to_role_policy(
         iam.PolicyStatement(
             actions=["ses:SendEmail"],
-            resources=[identities],
+            resources=[_own_arn(function, "ses", each) for each in used],
             conditions={"StringEquals": {"ses:FromAddress": sender}},
         )
     )
     reason = "an address is sent from by its own identity or its domain's; the condition names it"
-    _acknowledge_wildcard(function, "ses", "identity/*", reason)
+    for each in used:
+        _acknowledge_wildcard(function, "ses", each, reason)
 
 
 def allow_to_invoke_itself(function: lambda_.Function, alias: lambda_.Alias) -> None:
