@@ -32,6 +32,9 @@ from carillon.reading import (
 TASK_RESERVE_SECONDS = 5
 """Kept of the executor's timeout for claim, finish and follow-up; jobs may ask for the rest."""
 
+TICK_RESERVE_SECONDS = 6
+"""Kept of the tick's timeout to record the progress before the function's own end."""
+
 OPERATORS_GROUP = "operators"
 """Members of this group of the identity provider may see the whole deployment's status."""
 
@@ -162,7 +165,9 @@ class Choices:
         400, WholeNumber(1, 3650), "who changed what is to be known for longer, or less long"
     )
     executor_timeout_seconds: int = option(
-        60, WholeNumber(3, 900), "runs take longer; short ones recover quicker"
+        60,
+        WholeNumber(TASK_RESERVE_SECONDS + 1, 900),
+        "runs take longer; short ones recover quicker",
     )
     task_modules: tuple[str, ...] = option(
         ("carillon.executor.tasks.samples",),
@@ -365,7 +370,7 @@ class Settings(Choices):
     @property
     def longest_timeout_seconds(self) -> int:
         """The longest time limit that a job may have in this deployment."""
-        return max(1, self.executor_timeout_seconds - TASK_RESERVE_SECONDS)
+        return self.executor_timeout_seconds - TASK_RESERVE_SECONDS
 
     def allows_target(self, arn: str) -> bool:
         """True if jobs may call this AWS resource in this deployment."""

@@ -146,7 +146,7 @@ def test_the_settings_hold_the_executors_own_timeout(
     "extremes",
     [
         {"segments": 1, "look_ahead_minutes": 1, "tick_workers": 1, "run_retention_days": 1},
-        {"executor_timeout_seconds": 3},
+        {"executor_timeout_seconds": 6},
         {"segments": 4096, "look_ahead_minutes": 10, "tick_workers": 64},
         {"run_retention_days": 3650, "executor_timeout_seconds": 900},
         {"owner_starts_per_minute": 0, "catch_up_per_minute": 1, "secrets_prefix": "a.b/c_d/e-f"},

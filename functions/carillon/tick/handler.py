@@ -21,7 +21,7 @@ from carillon.domain.wheel.entry import minute_of
 from carillon.errors import StoreUnavailableError, reason_of
 from carillon.garbage import spare_what_is_loaded
 from carillon.services.indexer import Indexer
-from carillon.settings import Settings
+from carillon.settings import TICK_RESERVE_SECONDS, Settings
 from carillon.stores.dynamo import open_stores
 from carillon.stores.ports import SKEW_LIMIT_SECONDS
 from carillon.stores.segments import segments_in_use
@@ -33,9 +33,6 @@ from carillon.tick.inviting import Invoker
 from carillon.tick.ports import TickPorts
 from carillon.tick.root import Root
 from carillon.tick.sharing import Share, Worth, in_order, segments_of, share_in
-
-RESERVE = timedelta(seconds=6)
-"""Time kept back to record the progress before the function's own end."""
 
 MOST_VISITS = 16
 """Segments that a tick visits side by side: they wait for the tables, or for the same second."""
@@ -80,7 +77,8 @@ spare_what_is_loaded()
 def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
     """Dispatch the segments of the root or of a share; fails if any of them failed."""
     now = clock.now()
-    deadline = now + timedelta(milliseconds=context.get_remaining_time_in_millis()) - RESERVE
+    left = timedelta(milliseconds=context.get_remaining_time_in_millis())
+    deadline = now + left - timedelta(seconds=TICK_RESERVE_SECONDS)
     dispatcher = Dispatcher(
         ports,
         lease_owner=entropy.new_id(now),

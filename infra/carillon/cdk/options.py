@@ -17,7 +17,7 @@ from carillon.domain.job import Lane
 from carillon.domain.spec.teams import TEAM_NAME
 from carillon.errors import ConfigurationError
 from carillon.reading import Read, WholeNumber, email_address, listed, option, read_at, text
-from carillon.settings import Choices, secrets_prefix
+from carillon.settings import TICK_RESERVE_SECONDS, Choices, secrets_prefix
 
 LANES = tuple(lane.value for lane in Lane)
 ROLES = ("tick", "executor", "api")
@@ -206,7 +206,10 @@ class Options(Choices):
         _members(LANES, _members(("max_concurrency",), WholeNumber(2, MOST_EXECUTORS_OF_AWS))),
         "a lane needs more executors at a time",
     )
-    tick_timeout_seconds: int = option(58, WholeNumber(3, 900), "a tick's minute takes longer")
+    # With less than is kept of it a tick would send nothing.
+    tick_timeout_seconds: int = option(
+        58, WholeNumber(TICK_RESERVE_SECONDS + 4, 900), "a tick's minute takes longer"
+    )
     log_retention_days: int = option(30, _log_retention, "logs are to be kept longer")
     issuer: str = option("", text, "your own OIDC issuer signs the tokens, not a Cognito user pool")
     audience: str = option("", text, "the same: what its tokens are for")

@@ -20,7 +20,7 @@ from carillon.services.activity import Activity, ActivityWriter
 from carillon.services.indexer import Indexer
 from carillon.services.job_quotas import JobQuotas
 from carillon.services.quotas import Quotas
-from carillon.settings import TASK_RESERVE_SECONDS
+from carillon.settings import TASK_RESERVE_SECONDS, TICK_RESERVE_SECONDS
 from carillon.simulation.faults import Draws, Fault, Faults
 from carillon.simulation.idle_ticks import pass_idle_tick
 from carillon.simulation.loop import Loop, Process, Task
@@ -41,7 +41,6 @@ from carillon.tick.ports import TickPorts
 from carillon.tick.root import Root
 from carillon.tick.sharing import SHARE_MESSAGES, SHARE_SECONDS, Share, Worth, in_order, segments_of
 
-_TICK_RESERVE_SECONDS = 6
 _MINUTE_US = 60_000_000
 _SECOND_US = 1_000_000
 
@@ -252,7 +251,7 @@ class Deployment:
     def dispatch(self, look_ahead_minutes: int, share: Share | None = None) -> None:
         """The body of a tick with this look-ahead, to be run by a process (`invoke`)."""
         now, options = self.clock.now(), self.options
-        deadline = now + timedelta(seconds=options.function_timeout_seconds - _TICK_RESERVE_SECONDS)
+        deadline = now + timedelta(seconds=options.function_timeout_seconds - TICK_RESERVE_SECONDS)
         dispatcher = Dispatcher(
             self.tick_ports,
             lease_owner=self.entropy.new_id(now),
