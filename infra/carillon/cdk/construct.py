@@ -123,7 +123,7 @@ class Carillon(Construct):
     def add_job(
         self, name: str, *, target: object, schedule: object = None, **settings: Any
     ) -> None:
-        """A job of the team, which every deployment makes what is said here.
+        """A job of the team, made what is said here by each deployment that changes a declaration.
 
         `target`, as `on_success` and `on_failure`, is a queue, function, topic or state machine of
         the CDK, which jobs may call by that; the name of a task; or an object as the API takes it,
@@ -147,8 +147,9 @@ class Carillon(Construct):
             raise ConfigurationError("team", f"must be set for {what}: a stack's jobs are a team's")
 
     def on(self, event: str, target: object) -> None:
-        """Send an event such as `run.dead`, of the jobs declared here, to a topic, a queue, a
-        function, or another target of EventBridge's rules. Needs the option `event_bus`."""
+        """Send an event such as `run.dead`, of the jobs declared here and of all others that ask
+        for it, to a topic, a queue, a function, or another target of EventBridge's rules. Needs the
+        option `event_bus`."""
         if self.events is None:
             raise ConfigurationError("event_bus", f"must be True for on({event!r}, ...)")
         self._declared.tell(event_name(event))

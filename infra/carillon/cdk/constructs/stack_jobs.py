@@ -1,4 +1,4 @@
-"""The jobs of the stack: a document in S3, applied by a custom resource at each deployment."""
+"""The jobs of the stack: a document in S3, applied by a custom resource when it has changed."""
 
 import json
 import re
