@@ -3,8 +3,10 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import aws_cdk as cdk
 import pytest
 
+from carillon.cdk import Carillon
 from carillon.cdk.constructs.environment import ROOM_BYTES, chosen_settings
 from carillon.cdk.options import Options
 from carillon.cdk.releases import release_of
@@ -17,6 +19,7 @@ from tests.infra.stacks import (
     deployed,
     referred,
 )
+from tests.infra.test_construct import app, synthesized
 
 OF_LIBRARIES = {
     "PYTHONTZPATH",
@@ -218,6 +221,23 @@ def test_the_fullest_environment_is_within_the_limit_of_lambda(
         )
         size_bytes += len("ap-southeast-7")
         assert size_bytes + ROOM_BYTES <= 4096
+
+
+def test_so_is_that_of_an_api_with_a_user_pool_and_a_long_name(tmp_path: Path) -> None:
+    """The name is as long as console and machines allow (50 letters)."""
+    name = 30 * "B"
+    stack = cdk.Stack(app(tmp_path), name)
+    machines = {"ci": ["billing:editor"]}
+    Carillon(stack, "Scheduler", console=True, event_bus=True, machine_clients=machines)
+    variables = synthesized(stack).functions()["api"]["Environment"]["Variables"]
+    chosen = set(chosen_settings(listing(100))) | EMPTY
+    fixed = {key: deployed(value) for key, value in variables.items() if key not in chosen}
+    size_bytes = sum(len(key + text) for key, text in fixed.items())
+    # Three tables, the queues and logs of four lanes; queues have 80 letters at most.
+    size_bytes += (3 + 4 + 4) * len(f"{name}--123456789ABC")
+    size_bytes += 4 * len("https://sqs.ap-southeast-7.amazonaws.com/123456789012/")
+    size_bytes += len("arn:aws:secretsmanager:ap-southeast-7:123456789012:secret:-abcdef")
+    assert size_bytes + ROOM_BYTES <= 4096
 
 
 @pytest.mark.parametrize("lane", ["High", "Normal", "Low", "Slow"])

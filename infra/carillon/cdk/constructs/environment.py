@@ -16,9 +16,9 @@ from carillon.domain.job import Lane
 from carillon.errors import ConfigurationError
 from carillon.settings import OPERATORS_GROUP, Choices
 
-ROOM_BYTES = 2560
+ROOM_BYTES = 2048
 """The bytes that options may take of Lambda's 4 KB for all variables; the rest is for the names of
-tables, queues and secret, which are known at deployment only."""
+tables, queues, logs and secret, which are known at deployment only, and for addresses."""
 
 
 IN_PARAMETERS = frozenset({"own_arns", "target_arns", "task_names"})
