@@ -95,7 +95,8 @@ ALLOWED: dict[str, Grants] = {
 @pytest.mark.parametrize("name", sorted(ALLOWED))
 def test_a_function_may_do_exactly_this(production: SynthesizedStack, name: str) -> None:
     secrets = secrets_under("carillon") if name in EXECUTORS else {}
-    read = parameters_of(production) if name == "api" else {}
+    # Executors read theirs where targets are allowed, or were in the release that is gone back to.
+    read = parameters_of(production) if name != "tick" else {}
     assert stated(production, name, "Allow") == ALLOWED[name] | secrets | read
     assert stated(production, name, "Deny") == {}
 

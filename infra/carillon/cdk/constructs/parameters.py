@@ -22,6 +22,7 @@ class Parameters(Construct):
         super().__init__(scope, construct_id)
         self._path = f"{PARAMETERS_ROOT}/{name}"
         self._lists: dict[str, list[str]] = {}
+        self._opened: list[lambda_.Function] = []
         self._readers: list[lambda_.Function] = []
 
     def add(self, variable: str, values: Sequence[str]) -> None:
@@ -31,13 +32,20 @@ class Parameters(Construct):
                 self._begin(variable, listed, len(listed))
             listed.append(value)
 
+    def open_to(self, function: lambda_.Function) -> None:
+        """Let a function read all of them, whether its present version does or not: an earlier one
+        that does may be made live again, and could not begin without."""
+        if function not in self._opened:
+            self._opened.append(function)
+            allow_parameters(function, self._path)
+
     def read_by(self, function: lambda_.Function) -> None:
-        """Let a function read all of them when its processes begin."""
+        """Have a function read all of them when its processes begin."""
         if function in self._readers:
             return
         self._readers.append(function)
+        self.open_to(function)
         function.add_environment("PARAMETERS", self._path)
-        allow_parameters(function, self._path)
         function.current_version.node.add_dependency(self)
 
     def _begin(self, variable: str, values: list[str], first: int) -> None:

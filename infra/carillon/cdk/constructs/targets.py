@@ -16,7 +16,8 @@ from carillon.cdk.target_arns import actions_of
 
 
 class TargetPermissions(Construct):
-    """The executors' grants for what jobs may call; without any target nothing is made.
+    """The executors' grants for what jobs may call; without any target they may read parameters
+    alone.
 
     The grants are exact. What is the deployment's own is denied whatever is allowed, since an owner
     who could call its functions through a job could act as any owner.
@@ -40,6 +41,8 @@ class TargetPermissions(Construct):
         queues = [each.queue_arn for each in (*lanes.queues.values(), lanes.dead_letter_queue)]
         self._own = [*self._function_arns, *queues, *bus_arns]
         self._allowed: list[str] = []
+        for consumer in functions.consumers:
+            parameters.open_to(consumer)
         functions.assets.count_in(self._allowed)
         for pattern in options.target_arns:
             self.allow(pattern.split(":")[2], pattern)
