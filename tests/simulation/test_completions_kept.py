@@ -65,8 +65,9 @@ def test_one_that_is_buried_as_unreadable_keeps_no_permit(monkeypatch: pytest.Mo
 def test_a_completed_job_is_there_for_as_long_as_its_runs_may_be_open() -> None:
     fortnight = timedelta(days=14)
     story = Story(target=target(within=14 * 86_400))
-    kept = completed_until(story.job, NOON, timedelta(days=30)) - NOON
-    assert kept >= timedelta(days=30) + RETRY.max_attempts * fortnight
+    kept_until = completed_until(story.job, NOON, timedelta(days=30))
+    assert kept_until is not None
+    assert kept_until - NOON >= timedelta(days=30) + RETRY.max_attempts * fortnight
 
 
 def test_one_that_has_timed_out_is_told_though_what_follows_fails(

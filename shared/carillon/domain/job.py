@@ -354,8 +354,9 @@ class Job:
             renamed_to=to,
         )
 
-    def completed(self, now: datetime, expires_at: datetime) -> "Job":
-        """The tombstone of a job whose last run has ended; retries of others still find it."""
+    def completed(self, now: datetime, expires_at: datetime | None) -> "Job":
+        """The tombstone of a job whose last run has ended; retries of others still find it. It
+        stays where `expires_at` is None."""
         return replace(
             self,
             state=JobState.COMPLETED,

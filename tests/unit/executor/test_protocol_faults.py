@@ -208,6 +208,15 @@ class TestEndsOfJobs:
         assert stored.expires_at is not None
         assert stored.expires_at > world.clock.now() + timedelta(days=4 * 7 + 25)
 
+    def test_its_row_stays_where_a_manifest_declares_it(self, world: World) -> None:
+        """Without the row the next apply would make the job again, or refuse it as past."""
+        job = world.create("job", "at 2026-12-01T12:01:00", on_complete=OnComplete.DELETE)
+        assert world.jobs.replace(replace(job, managed_by="m"), job.revision)
+        world.handle(world.due(job))
+        stored = world.jobs.get(job.owner, job.job_id)
+        assert stored is not None
+        assert (stored.state, stored.expires_at) == (JobState.COMPLETED, None)
+
 
 class TestClosedLate:
     """A day that is closed when its message is on its way already, and that rolls."""

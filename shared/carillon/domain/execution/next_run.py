@@ -149,9 +149,15 @@ def last_of(
     return RunKey(job.owner, job.job_id, RunKind.SCHEDULED, last)
 
 
-def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
+def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime | None:
     """The time that the row of a completed job is kept: its runs may be open, or wait for retries,
-    for long, and so may an occurrence whose day was opened again after it was moved on."""
+    for long, and so may an occurrence whose day was opened again after it was moved on.
+
+    None, for good, where a manifest or stack declares it: applied without the row it would be a new
+    job, which runs again or has no occurrence left.
+    """
+    if job.managed_by:
+        return None
     backoff = job.spec.retry.backoff
     longest_seconds = max(
         backoff.base_seconds, backoff.cap_seconds, policies.LONGEST_RETRY_DELAY_SECONDS
