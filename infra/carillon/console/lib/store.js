@@ -28,7 +28,7 @@ for (const kind of ["pointermove", "keydown", "focus"]) {
  */
 export function useLoad(ask, deps, { every = 0 } = {}) {
   const [state, setState] = useState(
-    /** @type {{ data: T | null, problem: any, waiting: boolean }} */ ({ data: null, problem: null, waiting: true }),
+    /** @type {{ data: T | null, problem: any, waiting: boolean, question: string }} */ ({ data: null, problem: null, waiting: true, question: "" }),
   );
   const latest = useRef(ask);
   latest.current = ask;
@@ -36,15 +36,18 @@ export function useLoad(ask, deps, { every = 0 } = {}) {
   pace.current = every;
   const data = useRef(/** @type {T | null} */ (null));
   const controller = useRef(/** @type {AbortController | null} */ (null));
+  const question = useRef("");
+  question.current = JSON.stringify(deps);
 
   const again = useCallback(async () => {
     controller.current?.abort();
     const own = (controller.current = new AbortController());
+    const asked = question.current;
     try {
       const got = await latest.current(own.signal, data.current);
       if (own.signal.aborted) return;
       data.current = got;
-      setState({ data: got, problem: null, waiting: false });
+      setState({ data: got, problem: null, waiting: false, question: asked });
     } catch (problem) {
       if (!own.signal.aborted) setState((before) => ({ ...before, problem, waiting: false }));
     }
@@ -85,12 +88,54 @@ export function useLoad(ask, deps, { every = 0 } = {}) {
     ...state,
     again,
     set: (got) => {
+      // It belongs to another question, as a page of a list whose filters have changed since.
+      if (state.question !== question.current) return;
       // An answer that is on its way knows nothing of this.
       controller.current?.abort();
       data.current = got;
-      setState({ data: got, problem: null, waiting: false });
+      setState({ ...state, data: got, problem: null, waiting: false });
     },
   };
+}
+
+/** @template R @typedef {{ items: R[], next_cursor: string | null }} Page */
+/** `most` are the rows up to which pages are joined: a list that grows by itself has an end. @template R @typedef {Page<R> & { most: number }} Joined */
+
+const MOST_JOINED = 300;
+
+/**
+ * The first page anew, before the later rows that are known; alone where something may lie between. In an outage a
+ * page of runs has none, and there are some behind it.
+ * @template R
+ * @param {Page<R>} newest @param {Joined<R> | null} known @param {(row: R) => string} id @returns {Joined<R>}
+ */
+function continued(newest, known, id) {
+  const alone = { ...newest, most: MOST_JOINED };
+  if (!known || !newest.next_cursor) return alone;
+  if (!newest.items.length) return known;
+  const ids = new Set(newest.items.map(id));
+  const last = known.items.findLastIndex((row) => ids.has(id(row)));
+  const items = [...newest.items, ...known.items.slice(last + 1)];
+  const isNext = last >= 0 && items.length > newest.items.length && items.length <= known.most;
+  return isNext ? { ...known, items } : alone;
+}
+
+/**
+ * A list, whose first page is asked again and again; `more` adds the next one, `renew` begins with the first one anew.
+ * @template R
+ * @param {(cursor: { cursor?: string | null }) => Promise<Page<R>>} ask @param {(row: R) => string} id
+ * @param {unknown[]} deps @param {{ every?: number }} [how]
+ */
+export function usePages(ask, id, deps, how) {
+  const [round, setRound] = useState(0);
+  const load = useLoad(async (_, /** @type {Joined<R> | null} */ known) => continued(await ask({}), known, id), [...deps, round], how);
+  const { items: rows, next_cursor: cursor } = load.data ?? { items: [], next_cursor: null };
+  const more = async () => {
+    const page = await ask({ cursor });
+    const items = [...rows, ...page.items];
+    load.set({ items, next_cursor: page.next_cursor, most: items.length + MOST_JOINED });
+  };
+  return { load, rows, cursor, more, renew: () => setRound((before) => before + 1) };
 }
 
 /**

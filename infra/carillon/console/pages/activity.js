@@ -13,9 +13,10 @@ import { Table } from "../lib/table.js";
 import { duration, minute, Time } from "../lib/time.js";
 
 /** @typedef {import("../types.d.ts").Ended} Ended */
-/** @typedef {{ items: Ended[], cursor: string | null, asOf: string, isCounted: boolean }} Feed */
+/** @typedef {{ items: Ended[], cursor: string | null, asOf: string, isCounted: boolean, most: number }} Feed */
 
 const PAGE = 100;
+/** Lines that come by themselves are shown up to this number, and as many behind those that somebody wanted to see. */
 const MOST_SHOWN = 1000;
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -46,15 +47,16 @@ export default function Activity({ query }) {
   /** @param {object} more @returns {Promise<Feed>} */
   const page = async (more) => {
     const { items, next_cursor, as_of, successes } = await api.get("/runs", { ...filters, limit: PAGE, ...more });
-    return { items, cursor: next_cursor, asOf: as_of, isCounted: successes === "counted" };
+    return { items, cursor: next_cursor, asOf: as_of, isCounted: successes === "counted", most: MOST_SHOWN };
   };
   const feed = useLoad(
     async (_, /** @type {Feed | null} */ before) => {
-      if (!before || before.items.length > MOST_SHOWN) return page({});
+      if (!before) return page({});
       if (!isLive || to) return before;
+      if (before.items.length > before.most) return page({});
       const since = await page({ after: before.asOf });
       // More than a page since the last answer: what lies between is not known, so begin anew.
-      return since.cursor ? page({}) : { ...since, items: joined(since.items, before.items), cursor: before.cursor };
+      return since.cursor ? page({}) : { ...since, items: joined(since.items, before.items), cursor: before.cursor, most: before.most };
     },
     [JSON.stringify(filters)],
     { every: 2 },
@@ -63,7 +65,8 @@ export default function Activity({ query }) {
     attempt("Older runs", async () => {
       const before = /** @type {Feed} */ (feed.data);
       const older = await page({ cursor: before.cursor });
-      feed.set({ ...before, items: joined(before.items, older.items), cursor: older.cursor });
+      const items = joined(before.items, older.items);
+      feed.set({ ...before, items, cursor: older.cursor, most: items.length + MOST_SHOWN });
     });
   const flip = () => setLive((now) => !now);
   useKeys({ p: ["pause or go on", flip] });
@@ -86,7 +89,7 @@ export default function Activity({ query }) {
     </div>
     <${Loaded} of=${feed}>
       ${(/** @type {Feed} */ { items, cursor, isCounted }) =>
-        items.length
+        items.length || cursor
           ? html`<div class="card"><${Table} label="Activity" rows=${items} id=${idOf} columns=${COLUMNS} /></div>
               <${More} cursor=${cursor} more=${more} />
               ${isCounted && html`<p class="hint">A success that was alone in its batch is counted above, and stands in its job's history only.</p>`}`

@@ -10,49 +10,39 @@ import { countLetters, lettersOf, Progress } from "../lib/progress.js";
 import { href, runHref, setQuery } from "../lib/router.js";
 import { isReadOnly } from "../lib/session.js";
 import { Mark } from "../lib/status.js";
-import { useLoad } from "../lib/store.js";
+import { usePages } from "../lib/store.js";
 import { Table } from "../lib/table.js";
 import { Time } from "../lib/time.js";
 
 /** @typedef {import("../types.d.ts").Run} Letter */
-/** @typedef {{ items: Letter[], next_cursor: string | null }} Page */
 
 const REASONS = ["exhausted", "refused", "executor_died", "never_started", "unreadable"];
 const PACE = 100;
+
+/** @param {Letter} letter */
+const idOf = ({ run_id }) => run_id;
 
 /** @param {{ query: Record<string, string> }} props */
 export default function DeadLetters({ query }) {
   const filters = lettersOf(query);
   const text = JSON.stringify(filters);
-  const [older, setOlder] = useState(/** @type {Page | null} */ (null));
   const [selected, setSelected] = useState(/** @type {Set<string>} */ (new Set()));
   const [operation, setOperation] = useState(/** @type {any} */ (null));
-  const first = useLoad(() => /** @type {Promise<Page>} */ (api.get("/dead-letters", { ...filters, limit: 50 })), [text], { every: 5 });
-  useEffect(() => {
-    setOlder(null);
-    setSelected(new Set());
-  }, [text]);
-  const rows = [...(first.data?.items ?? []), ...(older?.items ?? [])];
-  const cursor = (older ?? first.data)?.next_cursor;
+  const { load, rows, cursor, more, renew: anew } = usePages((at) => api.get("/dead-letters", { ...filters, limit: 50, ...at }), idOf, [text], { every: 5 });
+  useEffect(() => setSelected(new Set()), [text]);
   const nameOf = useNames(rows.map(({ job_id }) => job_id));
   const chosen = rows.filter(({ run_id }) => selected.has(run_id));
   const isFiltered = Object.values(filters).some(Boolean);
 
-  const more = () =>
-    attempt("Older ones", async () => {
-      const page = await api.get("/dead-letters", { ...filters, limit: 50, cursor });
-      setOlder({ items: [...(older?.items ?? []), ...page.items], next_cursor: page.next_cursor });
-    });
-  const renew = async () => {
+  const renew = () => {
     setSelected(new Set());
-    setOlder(null);
-    await first.again();
+    anew();
   };
   /** @param {Letter[]} letters */
   const redrive = async (letters) => {
     const act = () => toEach(letters, ({ run_id }) => api.post("/dead-letters/{run_id}/redrive", { run_id }));
     await attempt((count) => count && (letters.length === 1 ? "Redriven: it starts in a moment" : `Redriven ${count} run${count === 1 ? "" : "s"}`), act);
-    await renew();
+    renew();
   };
   /** @param {Letter[]} letters */
   const discard = async (letters) => {
@@ -60,7 +50,7 @@ export default function DeadLetters({ query }) {
     const body = html`<p>They leave this list for good; their jobs' histories keep them.</p>`;
     if (!(await confirm({ title, body, yes: "Discard", isDangerous: true }))) return;
     await attempt((count) => count && `Discarded ${count}`, () => toEach(letters, ({ run_id }) => api.delete("/dead-letters/{run_id}", { run_id })));
-    await renew();
+    renew();
   };
   /** @param {"redrive" | "discard"} kind */
   const all = async (kind) => {
@@ -107,14 +97,14 @@ export default function DeadLetters({ query }) {
       <button type="button" class="small" onClick=${() => redrive(chosen)}>Redrive</button>
       <button type="button" class="small" onClick=${() => discard(chosen)}>Discard</button>
     </div>`}
-    <${Loaded} of=${first}>
+    <${Loaded} of=${load}>
       ${() =>
-        rows.length
+        rows.length || cursor
           ? html`<div class="card">
-              <${Table} label="Dead letters" rows=${rows} id=${(/** @type {Letter} */ letter) => letter.run_id} columns=${columnsOf(nameOf)}
+              <${Table} label="Dead letters" rows=${rows} id=${idOf} columns=${columnsOf(nameOf)}
                 ...${isReadOnly ? {} : { selected, select: setSelected, keys }} />
             </div>
-            <${More} cursor=${cursor} more=${more} />`
+            <${More} cursor=${cursor} more=${() => attempt("Older ones", more)} />`
           : html`<${Empty} title=${isFiltered ? "No dead letter matches" : "No dead letters"}>
               ${isFiltered ? html`<a href=${href("/dead-letters")}>Show all</a>, or change the filters.` : "Every run that failed has been dealt with. What fails for good comes here."}
             <//>`}

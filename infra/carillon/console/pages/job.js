@@ -11,7 +11,7 @@ import { Callout, Code, Empty, Figures, Head, Loaded, More, Tabs, Writing, targe
 import { go, href, runHref, setQuery } from "../lib/router.js";
 import { isReadOnly } from "../lib/session.js";
 import { Status } from "../lib/status.js";
-import { useLoad } from "../lib/store.js";
+import { useLoad, usePages } from "../lib/store.js";
 import { Table } from "../lib/table.js";
 import { Time, clock, duration } from "../lib/time.js";
 import { Timeline, secondsOf } from "../lib/timeline.js";
@@ -19,7 +19,6 @@ import { Timeline, secondsOf } from "../lib/timeline.js";
 /** @typedef {import("../types.d.ts").Job} Job */
 /** @typedef {import("../types.d.ts").Run} Run */
 /** @typedef {import("../types.d.ts").Change} Change */
-/** @typedef {{ items: Run[], next_cursor: string | null }} Newest */
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -199,34 +198,19 @@ const COLUMNS = [
   { title: "Error", kind: "wide", cell: (run) => html`<span class="quiet">${run.error?.kind ?? run.reason ?? ""}</span>` },
 ];
 
-/** The newest runs before those that are known; alone where a run may lie between. In an outage a page has none.
- * @param {Newest} newest @param {Newest | null} known @returns {Newest} */
-function continued(newest, known) {
-  if (!newest.items.length && known?.items.length) return known;
-  const ids = new Set(newest.items.map(({ run_id }) => run_id));
-  const older = known?.items.filter(({ run_id }) => !ids.has(run_id)) ?? [];
-  const isNext = known !== null && older.length < known.items.length && older.length < MOST;
-  return isNext ? { items: [...newest.items, ...older], next_cursor: known.next_cursor } : newest;
-}
+/** @param {Run} run */
+const idOf = ({ run_id }) => run_id;
 
 /** @param {{ job: Job }} props */
 function Runs({ job }) {
   const { job_id } = job;
-  const load = useLoad(
-    async (_, /** @type {Newest | null} */ known) => continued(await api.get("/jobs/{job_id}/runs", { job_id, limit: 20 }), known),
-    [job_id],
-    { every: 2 },
-  );
-  const { items: runs, next_cursor: cursor } = load.data ?? { items: [], next_cursor: null };
-  const showMore = () =>
-    attempt("Earlier runs", async () => {
-      const page = await api.get("/jobs/{job_id}/runs", { job_id, limit: 50, cursor });
-      load.set({ items: [...runs, ...page.items], next_cursor: page.next_cursor });
-    });
+  /** @param {{ cursor?: string | null }} at */
+  const page = (at) => api.get("/jobs/{job_id}/runs", { job_id, limit: at.cursor ? 50 : 20, ...at });
+  const { load, rows: runs, cursor, more } = usePages(page, idOf, [job_id], { every: 2 });
   return html`<${Loaded} of=${load}>${() =>
     runs.length || cursor
-      ? html`<div class="card"><${Table} label="Runs" rows=${runs} id=${(/** @type {Run} */ run) => run.run_id} columns=${COLUMNS} /></div>
-          <${More} cursor=${cursor} more=${showMore} />`
+      ? html`<div class="card"><${Table} label="Runs" rows=${runs} id=${idOf} columns=${COLUMNS} /></div>
+          <${More} cursor=${cursor} more=${() => attempt("Earlier runs", more)} />`
       : html`<${Empty} title="No runs yet">The first one appears here when the job fires.<//>`}<//>`;
 }
 

@@ -9,7 +9,7 @@ import { Choice, Empty, Filter, Head, Loaded, More, Search, Writing } from "../l
 import { href, jobHref, setQuery } from "../lib/router.js";
 import { isReadOnly } from "../lib/session.js";
 import { Status, Strip } from "../lib/status.js";
-import { useLoad, useSettled } from "../lib/store.js";
+import { usePages, useSettled } from "../lib/store.js";
 import { Table } from "../lib/table.js";
 import { Time } from "../lib/time.js";
 
@@ -23,7 +23,7 @@ const filtersOf = ({ q, state, parent, managed_by, tag }) => ({ q, state, parent
 
 /** @param {import("../lib/api.js").Values} filters @param {object} [more] */
 const list = (filters, more) =>
-  /** @type {Promise<{ items: Row[], next_cursor: string | null }>} */ (api.get("/jobs", { ...SHOWN, ...filters, ...more }));
+  /** @type {Promise<import("../lib/store.js").Page<Row>>} */ (api.get("/jobs", { ...SHOWN, ...filters, ...more }));
 
 /** All that match, page by page. @param {import("../lib/api.js").Values} filters @param {object} [more] */
 async function every(filters, more) {
@@ -46,30 +46,18 @@ export default function Jobs({ query }) {
   useEffect(() => setQuery({ q }), [q]);
   const filters = filtersOf({ ...query, q });
   const text = JSON.stringify(filters);
-  const first = useLoad(() => list(filters), [text], { every: 5 });
-  const [more, setMore] = useState(/** @type {{ items: Row[], next_cursor: string | null } | null} */ (null));
+  const { load, rows, cursor, more, renew } = usePages((at) => list(filters, at), ({ job_id }) => job_id, [text], { every: 5 });
   const [selected, setSelected] = useState(/** @type {Set<string>} */ (new Set()));
-  useEffect(() => {
-    setMore(null);
-    setSelected(new Set());
-  }, [text]);
+  useEffect(() => setSelected(new Set()), [text]);
 
-  const rows = [...(first.data?.items ?? []), ...(more?.items ?? [])];
-  const cursor = more ? more.next_cursor : first.data?.next_cursor;
   const chosen = rows.filter(({ job_id }) => selected.has(job_id));
   const isFiltered = Object.values(filters).some(Boolean);
 
-  const showMore = () =>
-    attempt("More jobs", async () => {
-      const page = await list(filters, { cursor });
-      setMore({ items: [...(more?.items ?? []), ...page.items], next_cursor: page.next_cursor });
-    });
   /** @param {Promise<unknown>} act */
   const then = async (act) => {
     if (!(await act)) return;
     setSelected(new Set());
-    setMore(null);
-    await first.again();
+    renew();
   };
   const pauseMatching = async () => {
     const active = (await every(filters)).filter(({ state }) => state === "active");
@@ -112,14 +100,14 @@ export default function Jobs({ query }) {
       <button type="button" class="small" onClick=${() => then(acting.tag(chosen))}>Tag</button>
       <button type="button" class="small" onClick=${() => then(acting.remove(chosen))}>Delete</button>
     </div>`}
-    <${Loaded} of=${first}>
+    <${Loaded} of=${load}>
       ${() =>
-        rows.length
+        rows.length || cursor
           ? html`<div class="card">
               <${Table} label="Jobs" rows=${rows} id=${(/** @type {Row} */ row) => row.job_id} columns=${COLUMNS}
                 ...${isReadOnly ? {} : { selected, select: setSelected, keys }} />
             </div>
-            <${More} cursor=${cursor} more=${showMore} />`
+            <${More} cursor=${cursor} more=${() => attempt("More jobs", more)} />`
           : html`<${Empty} title=${isFiltered ? "No job matches" : "No jobs yet"}>
               ${isFiltered ? "Change the search or the filters." : !isReadOnly && html`<a href=${href("/new")}>Make the first one</a>, or apply a manifest.`}
             <//>`}

@@ -1,0 +1,187 @@
+"""Lists and questions where answers are slow, come in pages, or have something behind nothing."""
+
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from carillon.console.loopback import Loopback
+from tests.browser.conftest import Visit
+
+AT = "2026-11-23T06:00:00Z"
+LOOK_ANEW = "document.dispatchEvent(new Event('visibilitychange'))"
+"""Pages that are live ask at once."""
+
+
+def _job(name: str) -> dict[str, Any]:
+    return {"job_id": name, "name": name, "state": "active", "tags": {}, "sentence": "daily"}
+
+
+def _letter(name: str) -> dict[str, Any]:
+    return {
+        "run_id": name, "job_id": "j", "kind": "scheduled", "status": "dead", "fire_at": AT,
+        "attempt": 1, "error": {"kind": name, "message": ""}, "reason": "exhausted",
+    }  # fmt: skip
+
+
+def _ended(name: str) -> dict[str, Any]:
+    return {
+        "run_id": name, "job_id": "j", "job_name": name, "kind": "scheduled", "status": "dead",
+        "attempt": 1, "at": AT, "fire_at": AT, "lag_seconds": 0, "duration_seconds": 1,
+        "reason": None, "error_kind": None,
+    }  # fmt: skip
+
+
+LISTS = {
+    "/jobs": ("**/api/jobs?*", _job, "State", "paused"),
+    "/dead-letters": ("**/api/dead-letters?*", _letter, "Reason", "refused"),
+    "/activity": ("**/api/runs?*", _ended, "Status", "dead"),
+}
+
+
+@pytest.fixture(autouse=True)
+def a_job(visit: Visit) -> None:
+    """The one whose letters are shown."""
+    visit.page.route("**/api/jobs/j", lambda route: route.fulfill(json=_job("j")))
+
+
+def _query(route: Route) -> dict[str, str]:
+    return dict(parse_qsl(urlsplit(route.request.url).query))
+
+
+def _answer(route: Route, items: list[dict[str, Any]], cursor: str | None = None) -> None:
+    more = {"as_of": AT, "successes": "all"}
+    route.fulfill(json={"items": items, "next_cursor": cursor, **more})
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_what_lies_behind_an_empty_page_is_not_nothing(
+    visit: Visit, console: Loopback, path: str
+) -> None:
+    """A filter looks through so many rows at once."""
+    pattern, made, *_ = LISTS[path]
+
+    def answer(route: Route) -> None:
+        query = _query(route)
+        if "after" in query:
+            return _answer(route, [])
+        return _answer(route, [made("found")]) if "cursor" in query else _answer(route, [], "more")
+
+    visit.page.route(pattern, answer)
+    visit.open(console, path)
+    visit.page.get_by_role("button", name="Show more").click()
+    expect(visit.page.get_by_role("table").get_by_text("found").first).to_be_visible()
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_page_that_comes_late_is_not_shown_under_another_filter(
+    visit: Visit, console: Loopback, path: str
+) -> None:
+    pattern, made, label, value = LISTS[path]
+    late: list[Route] = []
+
+    def answer(route: Route) -> None:
+        query = _query(route)
+        if "cursor" in query:
+            late.append(route)
+        elif "after" in query:
+            _answer(route, [])
+        elif value in query.values():
+            _answer(route, [made("chosen")])
+        else:
+            _answer(route, [made("first")], "more")
+
+    page = visit.page
+    page.route(pattern, answer)
+    visit.open(console, path)
+    with page.expect_request(lambda asked: "cursor=" in asked.url):
+        page.get_by_role("button", name="Show more").click()
+    own = page.locator(".filters label", has=page.get_by_text(label, exact=True))
+    own.locator("select").select_option(value)
+    rows = page.locator("main .card > table tbody tr")
+    expect(rows).to_contain_text(["chosen"])
+    _answer(late[0], [made("excluded")])
+    page.evaluate(LOOK_ANEW)
+    page.wait_for_timeout(300)
+    expect(rows).to_contain_text(["chosen"])
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/dead-letters"])
+def test_what_comes_and_goes_in_a_list_leaves_no_hole_and_no_double(
+    visit: Visit, console: Loopback, path: str
+) -> None:
+    pattern, made, *_ = LISTS[path]
+    names = [f"{number:03}" for number in range(10, 120)]
+
+    def answer(route: Route) -> None:
+        begin = int(_query(route).get("cursor", 0))
+        cursor = str(begin + 50) if begin + 50 < len(names) else None
+        _answer(route, [made(name) for name in names[begin : begin + 50]], cursor)
+
+    page = visit.page
+    page.route(pattern, answer)
+    visit.open(console, path)
+    rows = page.locator("main .card > table tbody tr")
+    expect(rows).to_have_count(50)
+    page.get_by_role("button", name="Show more").click()
+    expect(rows).to_have_count(100)
+    for change in (lambda: names.insert(0, "000"), lambda: names.__delitem__(slice(1, 3))):
+        change()
+        page.evaluate(LOOK_ANEW)
+        expect(rows.first).to_contain_text(names[0])
+        expect(rows.nth(1)).to_contain_text(names[1])
+        shown = rows.locator("input").count()
+        expect(rows).to_contain_text(names[:shown])
+    assert shown == 99
+
+
+def test_earlier_runs_stay_however_many_somebody_wants_to_see(
+    visit: Visit, console: Loopback
+) -> None:
+    runs = [
+        {"run_id": f"r{at}", "job_id": "j", "fire_at": AT, "kind": "scheduled",
+         "status": "succeeded", "attempt": 1}
+        for at in range(1000)
+    ]  # fmt: skip
+
+    def answer(route: Route) -> None:
+        query = _query(route)
+        if "from" in query:
+            return route.continue_()
+        begin, limit = int(query.get("cursor", 0)), int(query["limit"])
+        return _answer(route, runs[begin : begin + limit], str(begin + limit))
+
+    page = visit.page
+    visit.open(console)
+    page.route("**/runs?*", answer)
+    page.locator("table a", has_text="heartbeat").click()
+    rows = page.locator("table[aria-label=Runs] tbody tr")
+    for count in range(20, 400, 50):
+        expect(rows).to_have_count(count)
+        page.get_by_role("button", name="Show more").click()
+    expect(rows).to_have_count(420)
+    page.evaluate(LOOK_ANEW)
+    page.wait_for_timeout(300)
+    expect(rows).to_have_count(420)
+
+
+def test_a_feed_that_is_paused_stays_however_much_somebody_wants_to_see(
+    visit: Visit, console: Loopback
+) -> None:
+    def answer(route: Route) -> None:
+        begin = int(_query(route).get("cursor", 0))
+        _answer(route, [_ended(f"{at:04}") for at in range(begin, begin + 400)], str(begin + 400))
+
+    page = visit.page
+    page.route("**/api/runs?*", answer)
+    visit.open(console, "/activity")
+    rows = page.locator("table[aria-label=Activity] tbody tr")
+    expect(rows).to_have_count(400)
+    page.get_by_role("button", name="Pause", exact=True).click()
+    for count in (800, 1200):
+        page.get_by_role("button", name="Show more").click()
+        expect(rows).to_have_count(count)
+    page.evaluate(LOOK_ANEW)
+    page.wait_for_timeout(300)
+    expect(rows).to_have_count(1200)
