@@ -185,3 +185,47 @@ def test_a_feed_that_is_paused_stays_however_much_somebody_wants_to_see(
     page.evaluate(LOOK_ANEW)
     page.wait_for_timeout(300)
     expect(rows).to_have_count(1200)
+
+
+def test_a_question_that_comes_late_does_not_take_the_place_of_another(
+    visit: Visit, console: Loopback
+) -> None:
+    """Yes to one dead letter must not be yes to all."""
+    late: list[Route] = []
+
+    def answer(route: Route) -> None:
+        if _query(route)["limit"] == "100":
+            late.append(route)
+        else:
+            _answer(route, [_letter("a"), _letter("b")])
+
+    page = visit.page
+    page.route("**/api/dead-letters?*", answer)
+    visit.open(console, "/dead-letters")
+    with page.expect_request(lambda asked: "limit=100" in asked.url):
+        page.get_by_role("button", name="Discard all…").click()
+    page.keyboard.press("j")
+    page.keyboard.press("d")
+    title = page.get_by_role("dialog").get_by_role("heading")
+    expect(title).to_have_text("Discard this dead letter?")
+    _answer(late[0], [_letter("a"), _letter("b")])
+    page.wait_for_timeout(300)
+    expect(title).to_have_text("Discard this dead letter?")
+
+
+@pytest.mark.parametrize("way", ["Cancel", "Close", "Escape", "Pause"])
+def test_a_question_gives_the_focus_back(visit: Visit, console: Loopback, way: str) -> None:
+    page = visit.page
+    page.route("**/pause", lambda route: route.fulfill(json=_job("held")))
+    visit.open(console)
+    page.locator("tbody tr").nth(2).wait_for()
+    for key in "jjp":
+        page.keyboard.press(key)
+    dialog = page.get_by_role("dialog")
+    dialog.wait_for()
+    if way == "Escape":
+        page.keyboard.press(way)
+    else:
+        dialog.get_by_role("button", name=way, exact=True).press("Enter")
+    expect(dialog).to_have_count(0)
+    expect(page.locator("tbody tr").nth(1).locator(".main a")).to_be_focused()

@@ -54,25 +54,36 @@ export async function attempt(done, act) {
  * @property {(given: Record<string, string> | null) => void} answer
  */
 
+let isAsking = false;
+
 /**
- * Ask in a dialog; the values of its fields by their names, or null.
+ * Ask in a dialog; the values of its fields by their names, or null. A question that comes late, while another is
+ * shown, is answered with null: whoever is about to say yes to that one would say it to this one.
  * @param {Omit<Question, "answer">} question @returns {Promise<Record<string, string> | null>}
  */
-export const ask = (question) =>
-  new Promise((resolve) => showQuestion({ ...question, answer: resolve }));
+export async function ask(question) {
+  if (isAsking) return null;
+  isAsking = true;
+  const given = await new Promise((resolve) => showQuestion({ ...question, answer: resolve }));
+  isAsking = false;
+  return given;
+}
 
 /** @param {Omit<Question, "answer">} question */
 export const confirm = async (question) => (await ask(question)) !== null;
 
-/** A modal dialog; the browser keeps the focus in it and closes it on Escape. @param {{ title: string, close: () => void, children: any, wide?: boolean }} props */
+/** A modal dialog; the browser keeps the focus in it, closes it on Escape, and gives the focus back at its end: so every way out closes it. @param {{ title: string, close: () => void, children: any, wide?: boolean }} props */
 export function Dialog({ title, close, children, wide = false }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useEffect(() => dialog.current?.showModal(), []);
   return html`<dialog ref=${dialog} class=${wide ? "wide" : ""} aria-label=${title} onClose=${close}>
-    <header><h2>${title}</h2><button type="button" class="plain" aria-label="Close" onClick=${close}>×</button></header>
+    <header><h2>${title}</h2><button type="button" class="plain" aria-label="Close" onClick=${leave}>×</button></header>
     ${children}
   </dialog>`;
 }
+
+/** Close the dialog that something is part of. @param {Event} event */
+const leave = ({ target }) => /** @type {HTMLElement} */ (target).closest("dialog")?.close();
 
 /** The dialog and the notes of the whole page. */
 export function Feedback() {
@@ -82,24 +93,26 @@ export function Feedback() {
     showNotes = setShown;
     showQuestion = setQuestion;
   }, []);
-  /** @param {Record<string, string> | null} given */
-  const end = (given) => {
+  const given = useRef(/** @type {Record<string, string> | null} */ (null));
+  const end = () => {
     setQuestion(null);
-    question?.answer(given);
+    question?.answer(given.current);
+    given.current = null;
   };
   /** @param {SubmitEvent} event */
   const submit = (event) => {
     event.preventDefault();
     const data = new FormData(/** @type {HTMLFormElement} */ (event.target));
-    end(Object.fromEntries([...data].map(([name, value]) => [name, String(value)])));
+    given.current = Object.fromEntries([...data].map(([name, value]) => [name, String(value)]));
+    leave(event);
   };
   return html`
     ${question &&
-    html`<${Dialog} title=${question.title} close=${() => end(null)}>
+    html`<${Dialog} title=${question.title} close=${end}>
       <form onSubmit=${submit}>
         <div class="body">${question.body}</div>
         <footer>
-          <button type="button" onClick=${() => end(null)}>Cancel</button>
+          <button type="button" onClick=${leave}>Cancel</button>
           <button class=${question.isDangerous ? "danger" : "primary"}>${question.yes}</button>
         </footer>
       </form>
