@@ -229,3 +229,13 @@ def test_a_question_gives_the_focus_back(visit: Visit, console: Loopback, way: s
         dialog.get_by_role("button", name=way, exact=True).press("Enter")
     expect(dialog).to_have_count(0)
     expect(page.locator("tbody tr").nth(1).locator(".main a")).to_be_focused()
+
+
+def test_all_that_cannot_be_paused_is_told(visit: Visit, console: Loopback) -> None:
+    visit.open(console)
+    refusal = {"title": "Overloaded", "status": 503}
+    visit.page.route("**/jobs?*limit=100*", lambda route: route.fulfill(status=503, json=refusal))
+    visit.page.get_by_role("button", name="Pause all matching…").click()
+    expect(visit.page.get_by_role("status").get_by_text("Overloaded")).to_be_visible()
+    assert [each for each in visit.complaints if "503" not in each] == []
+    visit.complaints.clear()

@@ -60,7 +60,9 @@ export default function Jobs({ query }) {
     renew();
   };
   const pauseMatching = async () => {
-    const active = (await every(filters)).filter(({ state }) => state === "active");
+    const found = await attempt("", () => every(filters));
+    if (!found) return;
+    const active = found.filter(({ state }) => state === "active");
     if (!active.length) return tell("No active job matches");
     const { tag, parent, ...others } = filters;
     const isBulk = !Object.values(others).some(Boolean);
