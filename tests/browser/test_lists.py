@@ -239,3 +239,33 @@ def test_all_that_cannot_be_paused_is_told(visit: Visit, console: Loopback) -> N
     expect(visit.page.get_by_role("status").get_by_text("Overloaded")).to_be_visible()
     assert [each for each in visit.complaints if "503" not in each] == []
     visit.complaints.clear()
+
+
+def test_what_a_job_has_missed_is_looked_for_anew(visit: Visit, console: Loopback) -> None:
+    """Whoever has had it run must not see it for as long as the page is open."""
+    missed = [{"fire_at": AT, "status": None, "reason": None, "run_id": None}]
+    visit.page.route(
+        "**/missed?*", lambda route: route.fulfill(json={"items": missed, "complete": True})
+    )
+    visit.open(console)
+    visit.page.locator("table a", has_text="heartbeat").click()
+    card = visit.page.get_by_role("region", name="Missed")
+    expect(card).to_contain_text("1 occurrences")
+    missed.clear()
+    visit.page.evaluate(LOOK_ANEW)
+    expect(card).to_have_count(0)
+
+
+def test_a_dead_run_that_the_page_does_not_show_has_left_one(
+    visit: Visit, console: Loopback
+) -> None:
+    missed = [{"fire_at": AT, "status": "dead", "reason": "exhausted", "run_id": "r"}]
+    visit.page.route(
+        "**/missed?*", lambda route: route.fulfill(json={"items": missed, "complete": True})
+    )
+    visit.open(console)
+    visit.page.locator("table a", has_text="heartbeat").click()
+    visit.page.get_by_role("region", name="Missed").wait_for()
+    visit.page.locator(".timeline").wait_for()
+    expect(visit.page.get_by_text("left no run")).to_have_count(0)
+    expect(visit.page.locator(".figures")).to_contain_text("%")

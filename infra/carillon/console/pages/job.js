@@ -5,7 +5,7 @@ import { api, onceKey } from "../lib/api.js";
 import { commandOf, curlOf, manifestOf, settingsOf } from "../lib/definition.js";
 import { scheduleOf } from "../lib/draft.js";
 import { attempt, confirm } from "../lib/feedback.js";
-import { html, useMemo, useState } from "../lib/html.js";
+import { html, useState } from "../lib/html.js";
 import { useKeys } from "../lib/keys.js";
 import { Callout, Code, Empty, Figures, Head, Loaded, More, Tabs, Writing, targetText } from "../lib/parts.js";
 import { go, href, runHref, setQuery } from "../lib/router.js";
@@ -112,11 +112,11 @@ function Whole({ job, query, again }) {
   `;
 }
 
-/** What was due in a span and has no success; null where too much was. @param {string} job_id @param {number} hours @returns {Promise<Set<number> | null>} */
+/** What was due in a span and has left no run; null where too much was. @param {string} job_id @param {number} hours @returns {Promise<Set<number> | null>} */
 async function gapsOf(job_id, hours) {
   const [from, to] = [Date.now() - hours * HOUR, Date.now() - MINUTE].map((at) => new Date(at).toISOString());
   const { items, complete } = await api.get("/jobs/{job_id}/missed", { job_id, from, to, limit: 100 });
-  return complete ? new Set(items.map(({ fire_at }) => Date.parse(fire_at))) : null;
+  return complete ? new Set(items.filter(({ run_id }) => !run_id).map(({ fire_at }) => Date.parse(fire_at))) : null;
 }
 
 /** The share of runs that have succeeded; none while something that was due has left no run. @param {Run[]} runs @param {Set<number>} gaps */
@@ -168,22 +168,23 @@ function Next({ load, job }) {
 
 /** @param {{ job: Job, then: (act: Promise<unknown>) => Promise<void> }} props */
 function Missed({ job, then }) {
-  const to = useMemo(() => new Date().toISOString(), [job.job_id]);
-  const from = new Date(Date.parse(to) - 24 * HOUR).toISOString();
-  const load = useLoad(() => api.get("/jobs/{job_id}/missed", { job_id: job.job_id, from, to, limit: 100 }), [job.job_id]);
-  const items = load.data?.items ?? [];
+  const load = useLoad(async () => {
+    const [from, to] = [Date.now() - 24 * HOUR, Date.now()].map((at) => new Date(at).toISOString());
+    return { ...(await api.get("/jobs/{job_id}/missed", { job_id: job.job_id, from, to, limit: 100 })), from, to };
+  }, [job.job_id], { every: 30 });
+  if (!load.data?.items.length) return null;
+  const { from, to, items, complete } = load.data;
   const runThem = async () => {
     const body = { from, to, only: "missed" };
     const isSure = await confirm({
-      title: `Run ${load.data?.complete ? "" : "at least "}${items.length} missed occurrences?`, yes: "Run them",
+      title: `Run ${complete ? "" : "at least "}${items.length} missed occurrences?`, yes: "Run them",
       body: html`<p>A backfill runs each with its own fire time, 60 a minute.</p>`,
     });
     return isSure && attempt("The backfill has begun", () => api.post("/jobs/{job_id}/backfill", { job_id: job.job_id }, body, onceKey()));
   };
-  if (!items.length) return null;
   return html`<section class="card" aria-label="Missed">
     <h2>Missed in 24 h <${Writing}><button type="button" class="small" onClick=${() => then(runThem())}>Run them…</button><//></h2>
-    <div class="body"><p><strong>${items.length}${load.data?.complete ? "" : "+"}</strong> occurrences without a success, the newest <${Time} at=${items[0]?.fire_at} />.</p></div>
+    <div class="body"><p><strong>${items.length}${complete ? "" : "+"}</strong> occurrences without a success, the newest <${Time} at=${items[0]?.fire_at} />.</p></div>
   </section>`;
 }
 
