@@ -1,10 +1,11 @@
 """Lists and questions where answers are slow, come in pages, or have something behind nothing."""
 
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Browser, Route, expect
 
 from carillon.console.loopback import Loopback
 from tests.browser.conftest import Visit
@@ -269,3 +270,33 @@ def test_a_dead_run_that_the_page_does_not_show_has_left_one(
     visit.page.locator(".timeline").wait_for()
     expect(visit.page.get_by_text("left no run")).to_have_count(0)
     expect(visit.page.locator(".figures")).to_contain_text("%")
+
+
+def test_days_of_the_timeline_begin_at_midnight_on_both_sides_of_a_change_of_clocks(
+    browser: Browser, console: Loopback
+) -> None:
+    with browser.new_context(timezone_id="Europe/Berlin") as context:
+        visit = Visit.in_context(context)
+        visit.page.clock.set_fixed_time(datetime(2027, 4, 1, 12, tzinfo=UTC))
+        visit.open(console)
+        visit.page.locator("table a", has_text="heartbeat").click()
+        visit.page.keyboard.press("u")
+        visit.page.get_by_role("button", name="7 days").click()
+        days = visit.page.locator(".ticks span")
+        shown = ["26 Mar", "27 Mar", "28 Mar", "29 Mar", "30 Mar", "31 Mar", "1 Apr", "2 Apr"]
+        expect(days).to_have_text([*shown, "3 Apr"])
+
+
+def test_a_far_day_has_the_year_of_the_clock_that_is_shown(
+    browser: Browser, console: Loopback
+) -> None:
+    """New Year at midnight, far from UTC."""
+    job = {**_job("yearly"), "next_fire_at": "2027-12-31T23:00:00Z"}
+    with browser.new_context(timezone_id="Europe/Berlin") as context:
+        visit = Visit.in_context(context)
+        visit.page.clock.set_fixed_time(datetime(2026, 11, 23, tzinfo=UTC))
+        visit.page.route("**/api/jobs?*", lambda route: _answer(route, [job]))
+        visit.open(console)
+        expect(visit.page.locator("tbody tr")).to_contain_text("31 Dec 2027")
+        visit.page.keyboard.press("u")
+        expect(visit.page.locator("tbody tr")).to_contain_text("1 Jan 2028")

@@ -45,7 +45,7 @@ export function relative(at, now = Date.now()) {
   const size = Math.abs(away);
   if (size < SECOND) return "now";
   const step = STEPS.find(([limit]) => size < limit);
-  if (!step) return day(at) + (size > 300 * DAY ? ` ${new Date(at).getUTCFullYear()}` : "");
+  if (!step) return day(at) + (size > 300 * DAY ? ` ${shown(at, { year: "numeric" })}` : "");
   const count = Math.floor(size / step[1]);
   const words = `${count} ${step[2] === "days" && count === 1 ? "day" : step[2]}`;
   return away > 0 ? `in ${words}` : `${words} ago`;

@@ -62,8 +62,18 @@ export function Timeline({ runs, next, hours, now }) {
 /** Round instants on the clock that is shown, but for the ends, where a label has no room.
  * @param {number} begin @param {number} end @param {number} step */
 function ticksOf(begin, end, step) {
-  const ahead = clockFace.get() === "utc" ? 0 : new Date(end).getTimezoneOffset() * -60_000;
   const margin = (end - begin) / 30;
-  const first = Math.ceil((begin + margin + ahead) / step) * step - ahead;
-  return Array.from({ length: Math.max(0, Math.floor((end - margin - first) / step) + 1) }, (_, at) => first + at * step);
+  const first = Math.ceil(onWall(begin + margin) / step) * step;
+  const count = Math.max(0, Math.floor((onWall(end - margin) - first) / step) + 1);
+  return Array.from({ length: count }, (_, at) => fromWall(first + at * step));
+}
+
+/** What the clock that is shown says at an instant, as if it were UTC. @param {number} at */
+const onWall = (at) => (clockFace.get() === "utc" ? at : at - new Date(at).getTimezoneOffset() * 60_000);
+
+/** The instant at which it says so, on either side of a change of the clocks. @param {number} wall */
+function fromWall(wall) {
+  if (clockFace.get() === "utc") return wall;
+  const told = new Date(wall);
+  return new Date(told.getUTCFullYear(), told.getUTCMonth(), told.getUTCDate(), told.getUTCHours()).getTime();
 }
