@@ -306,3 +306,18 @@ def test_lines_of_a_log_are_shown_though_they_come_late_behind_an_empty_page(
     visit.open(console, f"/jobs/{job['job_id']}/runs/{run['run_id']}")
     expect(visit.page.get_by_text("at last")).to_be_visible(timeout=20_000)
     assert asked[:3] == ["", "", "cursor=more"]
+
+
+def test_a_tag_without_a_value_is_not_left_out(
+    visit: Visit, console: Loopback, busy: str
+) -> None:
+    """A notification without tags tells of all jobs."""
+    page = visit.page
+    visit.open(console, "/notifications/new")
+    page.get_by_label("Name").fill("tagged")
+    page.get_by_label("Secret with the webhook's URL").fill("slack-ops")
+    page.get_by_label("Tags").fill("urgent, team=a:b")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("heading", name="tagged").wait_for()
+    assert ask(busy, "GET", "/notifications/tagged")["tags"] == {"urgent": "", "team": "a:b"}
+    expect(page.get_by_label("Tags")).to_have_value("urgent=, team=a:b")

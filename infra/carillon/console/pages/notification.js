@@ -1,6 +1,7 @@
 // @ts-check
 // One notification: what it tells, of which jobs, to whom; with a test.
 import { api, Problem } from "../lib/api.js";
+import { tagsText } from "../lib/draft.js";
 import { attempt, confirm, tell } from "../lib/feedback.js";
 import { Field } from "../lib/fields.js";
 import { html, useState } from "../lib/html.js";
@@ -54,7 +55,7 @@ export default function NotificationPage({ params }) {
 function Form({ found, etag, again }) {
   const [name, setName] = useState(found?.name ?? "");
   const [body, setBody] = useState(/** @type {Body} */ (found ?? FRESH));
-  const [tags, setTags] = useState(Object.entries(body.tags).map(([key, value]) => `${key}=${value}`).join(", "));
+  const [tags, setTags] = useState(tagsText.show(body.tags));
   const [errors, setErrors] = useState(/** @type {import("../lib/api.js").FieldProblem[]} */ ([]));
   const { on, jobs, at_most_every, to } = body;
   const [member, label, hint] = /** @type {[string, string, string]} */ (CHANNELS[to.type] ?? CHANNELS.webhook);
@@ -63,7 +64,7 @@ function Form({ found, etag, again }) {
   /** @param {Body} changes */
   const put = (changes) => setBody({ ...body, ...changes });
   const save = async () => {
-    const sent = { on, jobs, at_most_every, to, tags: Object.fromEntries(tags.split(",").map((each) => each.trim()).filter(Boolean).map((each) => each.split(/[=:](.*)/, 2))) };
+    const sent = { on, jobs, at_most_every, to, tags: tagsText.read(tags) ?? {} };
     try {
       /** @type {Record<string, string>} */
       const headers = etag ? { "If-Match": etag } : { "If-None-Match": "*" };
