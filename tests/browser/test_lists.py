@@ -300,3 +300,20 @@ def test_a_far_day_has_the_year_of_the_clock_that_is_shown(
         expect(visit.page.locator("tbody tr")).to_contain_text("31 Dec 2027")
         visit.page.keyboard.press("u")
         expect(visit.page.locator("tbody tr")).to_contain_text("1 Jan 2028")
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/activity"])
+def test_a_tag_is_found_by_a_value_with_any_letters(
+    visit: Visit, console: Loopback, path: str
+) -> None:
+    pattern, made, *_ = LISTS[path]
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(_query(route).get("tag", ""))
+        _answer(route, [made("found")])
+
+    visit.page.route(pattern, answer)
+    visit.open(console, f"{path}?tag=to%3Da%3Db")
+    visit.page.locator("main .card > table").wait_for()
+    assert asked[0] == "to:a=b"

@@ -45,6 +45,9 @@ export function JobFilter({ value, set }) {
     <datalist id=${list}>${found.map(({ job_id, name }) => html`<option key=${job_id} value=${name} />`)}</datalist></label>`;
 }
 
+/** A tag as the API takes it, of what is written as `team=billing`. @param {string | undefined} text */
+export const tagOf = (text) => text?.replace(/^([^=:]*)=/, "$1:");
+
 /** An instant as a field has it, on the clock that the pages show. @param {string | undefined} at */
 function wallClock(at) {
   if (!at) return "";

@@ -2,7 +2,7 @@
 // What has run, as it happens: a line for each end of an attempt, above it the sums of the last hour.
 import { api } from "../lib/api.js";
 import { attempt } from "../lib/feedback.js";
-import { JobFilter, SpanFilter } from "../lib/filters.js";
+import { JobFilter, SpanFilter, tagOf } from "../lib/filters.js";
 import { classes, html, useState } from "../lib/html.js";
 import { useKeys } from "../lib/keys.js";
 import { Choice, Empty, Filter, Head, Loaded, More } from "../lib/parts.js";
@@ -42,7 +42,7 @@ function joined(newer, older) {
 export default function Activity({ query }) {
   const { status, kind, job, tag, from, to } = query;
   const [isLive, setLive] = useState(true);
-  const filters = { status, kind, job, tag: tag?.replaceAll("=", ":"), from, to };
+  const filters = { status, kind, job, tag: tagOf(tag), from, to };
 
   /** @param {object} more @returns {Promise<Feed>} */
   const page = async (more) => {

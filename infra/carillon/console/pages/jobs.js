@@ -4,6 +4,7 @@ import * as acting from "../lib/acting.js";
 import { api } from "../lib/api.js";
 import { download, manifestOf } from "../lib/definition.js";
 import { attempt, tell } from "../lib/feedback.js";
+import { tagOf } from "../lib/filters.js";
 import { html, useEffect, useState } from "../lib/html.js";
 import { Choice, Empty, Filter, Head, Loaded, More, Search, Writing } from "../lib/parts.js";
 import { href, jobHref, setQuery } from "../lib/router.js";
@@ -19,7 +20,7 @@ const PAGE = 50;
 const SHOWN = { view: "summary", include: "recent_runs", limit: PAGE };
 
 /** The filters as the API takes them; a tag is written as `team=billing`. @param {Record<string, string>} query */
-const filtersOf = ({ q, state, parent, managed_by, tag }) => ({ q, state, parent, managed_by, tag: tag?.replaceAll("=", ":") });
+const filtersOf = ({ q, state, parent, managed_by, tag }) => ({ q, state, parent, managed_by, tag: tagOf(tag) });
 
 /** @param {import("../lib/api.js").Values} filters @param {object} [more] */
 const list = (filters, more) =>
