@@ -28,7 +28,7 @@ const PLAIN = /^[A-Za-z_][\w ./()@+-]*$/;
 const RESERVED = /^(true|false|null|yes|no|on|off|y|n|~)$/i;
 
 /** What YAML does not take as it is, or reads as the end of a line. */
-const UNPRINTED = /[\x7f-\x9f\u2028\u2029\ufeff]/g;
+const UNPRINTED = /[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g;
 /** @param {string} one */
 const escaped = (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
