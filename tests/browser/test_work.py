@@ -229,7 +229,7 @@ def test_an_operator_sets_what_a_team_may_have(visit: Visit, console: Loopback, 
 def test_a_payload_is_kept_to_its_last_digit_and_letter(
     visit: Visit, console: Loopback, busy: str
 ) -> None:
-    payload = {"account": 12345678901234567891, "words": "a\x7fb\x85c\u2028d"}
+    payload = {"account": 12345678901234567891, "words": "a\x7fb\x85c\u2028d\uffff"}
     page = visit.page
     visit.open(console, "/new")
     page.get_by_label("Name").fill("exact")
@@ -308,9 +308,7 @@ def test_lines_of_a_log_are_shown_though_they_come_late_behind_an_empty_page(
     assert asked[:3] == ["", "", "cursor=more"]
 
 
-def test_a_tag_without_a_value_is_not_left_out(
-    visit: Visit, console: Loopback, busy: str
-) -> None:
+def test_a_tag_without_a_value_is_not_left_out(visit: Visit, console: Loopback, busy: str) -> None:
     """A notification without tags tells of all jobs."""
     page = visit.page
     visit.open(console, "/notifications/new")
@@ -321,3 +319,24 @@ def test_a_tag_without_a_value_is_not_left_out(
     page.get_by_role("heading", name="tagged").wait_for()
     assert ask(busy, "GET", "/notifications/tagged")["tags"] == {"urgent": "", "team": "a:b"}
     expect(page.get_by_label("Tags")).to_have_value("urgent=, team=a:b")
+
+
+def test_a_payload_that_is_no_json_is_said_to_be_none(visit: Visit, console: Loopback) -> None:
+    """It is neither sent as something else in silence, nor lost with the question."""
+    page = visit.page
+    visit.open(console, "/new")
+    page.get_by_label("Payload").fill('{"a": 1,}')
+    expect(page.get_by_text("the target gets this as text, not as JSON")).to_be_visible()
+    page.get_by_label("Payload").fill('{"a": 1}')
+    expect(page.get_by_text("what the target gets: JSON, or text")).to_be_visible()
+
+    page.goto(f"{console.origin}/#/jobs?q=reindex")
+    page.locator("table a", has_text="reindex search").click()
+    page.get_by_role("button", name="Run now…").click()
+    payload = page.get_by_role("dialog").get_by_label("Payload")
+    payload.fill('{"a": 1,}')
+    page.get_by_role("button", name="Run now", exact=True).click()
+    expect(payload).to_have_value('{"a": 1,}')
+    payload.fill('{"a": 1}')
+    page.get_by_role("button", name="Run now", exact=True).click()
+    expect(page.get_by_text("Sent: it starts in a moment")).to_be_visible()

@@ -98,10 +98,20 @@ export async function resume(jobs) {
   return (await attempt(done("Resumed", jobs), act)) !== undefined;
 }
 
+/** Have a field say what is wrong with its JSON before the question is answered: what is written stays. @param {any} event */
+function checkJson({ target }) {
+  try {
+    if (target.value.trim()) parsed(target.value);
+    target.setCustomValidity("");
+  } catch (/** @type {any} */ error) {
+    target.setCustomValidity(`This is no JSON: ${error.message}`);
+  }
+}
+
 /** Ask for a payload, and run it now. @param {Named} job */
 export async function runNow(job) {
   const body = html`
-    <label class="field"><span>Payload</span><textarea name="payload" rows="4" placeholder="the job's own; or JSON for this run"></textarea></label>
+    <label class="field"><span>Payload</span><textarea name="payload" rows="4" onInput=${checkJson} placeholder="the job's own; or JSON for this run"></textarea></label>
     <label class="field"><span>Note</span><input name="note" maxlength="200" autocomplete="off" /></label>`;
   const given = await ask({ title: `Run ${job.name} now`, body, yes: "Run now" });
   if (!given) return undefined;

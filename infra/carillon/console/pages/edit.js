@@ -102,6 +102,8 @@ function At({ draft, put, errors, path, as, kind, of, placeholder, ...others }) 
 
 /** @param {Form & { job: Job | null }} props */
 function Basics({ job, ...form }) {
+  const { payload } = form.draft;
+  const isAlmostJson = typeof payload === "string" && /^\s*[[{]/.test(payload);
   const type = form.draft.target?.type ?? "webhook";
   const fields = TARGETS[type] ?? [];
   return html`
@@ -116,7 +118,7 @@ function Basics({ job, ...form }) {
       <${At} ...${form} path="schedule" label="Schedule" as=${jsonText} placeholder="0 9 * * mon-fri" hint="cron, every 25m, or at 2026-12-24T09:00:00" />
       <${At} ...${form} path="timezone" label="Time zone" suggest=${ZONES} />
     </div>
-    <${At} ...${form} path="payload" label="Payload" kind="area" as=${jsonText} placeholder='{"day": "today"}' hint="what the target gets: JSON, or text" />`;
+    <${At} ...${form} path="payload" label="Payload" kind="area" as=${jsonText} placeholder='{"day": "today"}' hint=${isAlmostJson ? "the target gets this as text, not as JSON" : "what the target gets: JSON, or text"} />`;
 }
 
 /** @param {Form} form */
