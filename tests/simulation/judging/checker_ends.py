@@ -56,10 +56,9 @@ def too_many_runs(known: Known) -> Iterator[Violation]:
         jobs = [version.job for version in known.evidence.versions.get(job_id, ())]
         if any(job.is_tombstone for job in jobs[:-1]):
             continue
-        most = {indexed.job.spec.max_runs for indexed in generations}
-        if len(most) != 1 or len({indexed.job.schedule.text for indexed in generations}) != 1:
-            continue
-        wanted = most.pop()
+        if len({indexed.job.spec.timing_text for indexed in generations}) != 1:
+            continue  # it may count anew
+        wanted = generations[-1].job.spec.max_runs
         if wanted is None or not all(indexed.is_computable for indexed in generations):
             continue
         rows = [row for row in known.rows.get(job_id, ()) if _is_outcome(row)]

@@ -251,7 +251,7 @@ def _patch_of_follower(draws: Draws, patch: dict[str, Any]) -> dict[str, Any]:
 
 def _patch(draws: Draws, chaos: Chaos) -> dict[str, Any]:
     """A change, most often of what makes another generation."""
-    kind = draws.below(8)
+    kind = draws.below(10)
     if kind < 3:
         # Whatever the old schedule came with goes with it.
         gone = {"except": None, "start_at": None, "end_at": None, "max_runs": None, "window": None}
@@ -263,4 +263,42 @@ def _patch(draws: Draws, chaos: Chaos) -> dict[str, Any]:
         {"catch_up": draws.choice(("skip", "latest", "all")), "grace": None},
         {"overlap": draws.choice(("allow", "skip", "queue_one"))},
         {"retry": {"max_attempts": 1 + draws.below(4)}, "timeout_seconds": 3},
+        _bound(draws, *chaos),
+        draws.choice(_LIMITS),
     )[kind - 3]
+
+
+def _bound(draws: Draws, start: datetime, minutes: int) -> dict[str, Any]:
+    """Another bound of a schedule that stays the same otherwise, or none."""
+    at = start + timedelta(seconds=draws.below(minutes * 60))
+    return draws.choice(
+        (
+            {"end_at": f"{at:%Y-%m-%dT%H:%M:%SZ}"},
+            {"start_at": f"{at:%Y-%m-%dT%H:%M:%SZ}"},
+            {"max_runs": 1 + draws.below(8)},
+            {"except": [f"{at.minute} * * * *"]},
+            {"end_at": None, "start_at": None, "max_runs": None, "except": None},
+            {"timezone": draws.choice(("UTC", "Europe/Berlin", "Asia/Kolkata"))},
+        )
+    )
+
+
+_LIMITS: tuple[dict[str, Any], ...] = (
+    {"window": "20s"},
+    {"window": None},
+    {"tolerance": "10s"},
+    {"rate": {"limit": 1, "per": "10s"}},
+    {"rate": None},
+    {"concurrency": {"key": "k", "limit": 1}},
+    {"concurrency": None},
+    {"pause_after_failures": 2},
+    {"pause_after_failures": None},
+    {"on_complete": "delete"},
+    {"on_complete": "keep"},
+    {"result": "full"},
+)
+"""Changes of a single setting that decides about load or ends.
+
+`events`, `calendar` and `expect_within` are not among them: the checker knows those of the last
+version alone.
+"""
