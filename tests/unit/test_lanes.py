@@ -90,7 +90,7 @@ def test_a_part_beyond_the_limit_is_ended_with_all_that_it_started(tmp_path: Pat
 def test_a_part_is_its_folders_without_what_is_apart() -> None:
     part = Part("some", ("tests/unit",), without=("tests/unit/api",))
     assert part.holds(ROOT / "tests/unit/test_lanes.py")
-    assert not part.holds(ROOT / "tests/unit/api/test_jobs.py")
+    assert not part.holds(ROOT / "tests/unit/api/jobs/test_jobs.py")
     assert not part.holds(ROOT / "tests/infra/test_project.py")
     assert part.words[2:4] == ["pytest", "tests/unit"]
     assert part.words[-1] == "--ignore=tests/unit/api"

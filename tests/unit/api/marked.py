@@ -12,9 +12,9 @@ from carillon.domain.run import Completion, RunError, RunKey, RunKind, RunStatus
 from carillon.stores.task_logs import MemoryTaskLogs
 from tests.unit.api.conftest import NOW, World
 from tests.unit.api.gateway import Answer, Client, Json
-from tests.unit.api.test_activity import record, result
-from tests.unit.api.test_dead_letters import put_dead
-from tests.unit.api.test_runs import make_run, put
+from tests.unit.api.runs.test_activity import record, result
+from tests.unit.api.runs.test_dead_letters import put_dead
+from tests.unit.api.runs.test_runs import make_run, put
 
 FIRED = NOW.replace(microsecond=0)
 MINUTE = timedelta(minutes=1)

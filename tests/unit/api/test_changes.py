@@ -13,10 +13,10 @@ from carillon.domain.run import RunKey, RunKind
 from carillon.domain.spec.names import job_id_of
 from carillon.stores.memory import MemoryChangeStore, MemoryEvents
 from carillon.stores.recording import ChangeEvents, GenerationRecords, RecordedJobs
+from tests.unit.api.callers.test_team_roles import member
 from tests.unit.api.conftest import BODY, NOW, World, create
 from tests.unit.api.gateway import OWNER, Answer, Client, Json
-from tests.unit.api.test_dead_letters import put_dead
-from tests.unit.api.test_team_roles import member
+from tests.unit.api.runs.test_dead_letters import put_dead
 
 
 def as_(world: World, sub: str = "owner-1", **claims: Any) -> Client:
@@ -137,7 +137,7 @@ ACTS: dict[str, tuple[Act, str]] = {
 }
 DEAD_AT = NOW.replace(microsecond=0) - timedelta(minutes=30)
 OF_TWO_OWNERS = {"hand_over_jobs"}
-"""tests/unit/api/test_handing_over.py has it: its caller is an admin of two teams."""
+"""tests/unit/api/jobs/test_handing_over.py has it: its caller is an admin of two teams."""
 NO_CHANGES = {
     *("test_notification", "preview_schedule"),
     *("complete_run", "fail_run", "send_heartbeat"),

@@ -11,8 +11,8 @@ from carillon.domain.notifying.window import Noted, after_event
 from carillon.domain.run import Run, RunError, RunKind, RunStatus
 from tests.unit.api.conftest import World
 from tests.unit.api.gateway import OWNER, Client, Json
-from tests.unit.api.test_activity import FIRED
-from tests.unit.api.test_runs import make_run
+from tests.unit.api.runs.test_activity import FIRED
+from tests.unit.api.runs.test_runs import make_run
 
 SLACK: Json = {"type": "slack", "url": {"secret": "slack-ops"}}
 BODY: Json = {"on": ["run.dead", "run.recovered"], "to": SLACK}

@@ -1,0 +1,1 @@
+"""Policies of load: permits, rates, quotas, lane slow."""

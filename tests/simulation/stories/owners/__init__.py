@@ -1,0 +1,1 @@
+"""What owners do: operations, handing over."""

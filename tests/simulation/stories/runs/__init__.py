@@ -1,0 +1,1 @@
+"""What becomes of runs: chunks, reports, stops, events, rows."""

@@ -1,0 +1,1 @@
+"""When jobs fire: calendars, catch-up, ends, zones, pauses."""

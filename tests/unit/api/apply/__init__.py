@@ -1,0 +1,1 @@
+"""Manifests and stacks: what an apply makes of jobs."""

@@ -1,0 +1,1 @@
+"""Requests about jobs: made, read, changed, paused, deleted, handed over."""

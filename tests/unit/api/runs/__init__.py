@@ -1,0 +1,1 @@
+"""Requests about runs: history, summaries, cancelling, backfills, dead letters, reports."""

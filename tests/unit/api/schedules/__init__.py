@@ -1,0 +1,1 @@
+"""Previews, forecasts and calendars."""
