@@ -346,3 +346,14 @@ def test_half_a_machine_is_refused(run: Run, api: FakeApi, monkeypatch: pytest.M
     result = run("status")
     assert result.exit_code == 5
     assert "CARILLON_CLIENT_SECRET: must be set together with CARILLON_CLIENT_ID" in result.stderr
+
+
+def test_a_sign_in_that_cannot_be_stored_is_told(
+    run: Run, api: FakeApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    taken = tmp_path / "file"
+    taken.touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(taken))
+    result = run("login", "--api-url", api.url, "--token", "opaque")
+    assert (result.exit_code, "The sign-in cannot be stored" in result.stderr) == (2, True)
+    assert str(taken) in result.stderr

@@ -202,8 +202,12 @@ def login(
     else:
         secret = sys.stdin.readline() if token == "-" else token
     path = credentials_path()
-    with as_command_errors():
-        save_credentials(path, Credentials(url, checked_token(secret), refresh))
+    try:
+        with as_command_errors():
+            save_credentials(path, Credentials(url, checked_token(secret), refresh))
+    except OSError as error:
+        title = "The sign-in cannot be stored"
+        raise CliError.local(ExitCode.USAGE, title, f"{path}: {error.strerror or error}") from error
     if invocation.as_json:
         write_json({"api_url": url, "credentials": str(path)})
     else:
