@@ -31,6 +31,10 @@ from carillon.stores.cursors import pages
 from carillon.stores.ports import Stores
 from carillon.stores.segments import segments_in_use
 
+UNDER_WAY = timedelta(minutes=30)
+"""A run as young as this may yet come: longer than the longest delay of a message, and than the
+consequences of one crash."""
+
 _PAGE = 500
 _MOST_TOLD, _MOST_FOUND = 10, 1_000
 """Of one page of a job's runs this many findings are reported, and searched for, at most."""

@@ -24,6 +24,7 @@ from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Chaos, Draws, Fault, Strike, Struck
 from carillon.simulation.loop import Loop, RunawayError
 from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
+from tests.simulation.judging.audited import audited
 from tests.simulation.judging.checker import violations
 from tests.simulation.judging.evidence import Evidence
 from tests.simulation.judging.recorder import Recorder
@@ -145,7 +146,7 @@ def _run(scenario: Scenario, only: frozenset[Strike] | None, trace: Trace | None
     try:
         _settle(deployment, scenario)
         evidence = recorder.evidence(scenario.until)
-        found = violations(evidence)
+        found = [*violations(evidence), *audited(deployment, scenario.start, scenario.until)]
     except RunawayError as error:
         evidence = recorder.evidence(scenario.until)
         found = [Violation("runaway", "", str(error))]

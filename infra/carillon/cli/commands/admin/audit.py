@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from carillon.settings import Settings
 
 _DEFAULT_SPAN = timedelta(days=1)
-_UNDER_WAY = timedelta(minutes=30)
-"""A run as young as this may yet come: longer than the longest delay of a message, and than the
-consequences of one crash."""
 
 FromOption = Annotated[
     str | None,
@@ -47,17 +44,18 @@ def audit(
     Runs in a queue have no row yet: audit when the lanes are empty, or up to an instant before what
     waits there. With --json one line for each finding, and one for the figures.
     """
-    from carillon.audit.auditing import Audit
+    from carillon.audit.auditing import UNDER_WAY, Audit
     from carillon.clock import SystemClock
 
     settings, stores = open_unchecked(options)
     clock = SystemClock()
     now = clock.now().replace(microsecond=0)
+    rest_at = now - UNDER_WAY
     try:
-        begin, end = _span(from_at, until, settings, now)
+        begin, end = _span(from_at, until, settings, now, rest_at)
     except InvalidFieldError as error:
         raise CliError.from_invalid_field(error) from error
-    work = Audit.of(stores, clock, settings, begin, end, rest_at=now - _UNDER_WAY)
+    work = Audit.of(stores, clock, settings, begin, end, rest_at)
     as_json = options.is_json
     try:
         with progress_bar() as show:
@@ -72,16 +70,16 @@ def audit(
 
 
 def _span(
-    from_at: str | None, until: str | None, settings: "Settings", now: datetime
+    from_at: str | None, until: str | None, settings: "Settings", now: datetime, rest_at: datetime
 ) -> tuple[datetime, datetime]:
-    """(begin, end]: not younger than what may be under way, nor older than the rows that are kept.
+    """(begin, end]: not younger than `rest_at`, nor older than the rows that are kept.
 
     Raises InvalidFieldError.
     """
     utc = ZoneInfo("UTC")
-    end = now - _UNDER_WAY if until is None else parse_instant(until, utc, "until")
+    end = rest_at if until is None else parse_instant(until, utc, "until")
     begin = end - _DEFAULT_SPAN if from_at is None else parse_instant(from_at, utc, "from")
-    end = min(end, now - _UNDER_WAY).replace(microsecond=0)
+    end = min(end, rest_at).replace(microsecond=0)
     begin = max(begin, now - timedelta(days=settings.run_retention_days)).replace(microsecond=0)
     if begin >= end:
         kept = f"runs are kept for {settings.run_retention_days} days"
