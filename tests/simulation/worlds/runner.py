@@ -14,7 +14,7 @@ from carillon.domain.job import JobState
 from carillon.domain.message import Message
 from carillon.domain.notifying.notification import Deliverable, notification_of
 from carillon.domain.operation import Operation, OperationKind, OperationState
-from carillon.domain.run import FINAL, RunError, RunKind
+from carillon.domain.run import FINAL, RunError, RunKey, RunKind, RunStatus
 from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.errors import MalformedMessageError
 from carillon.executor.targets import Call, Failure, Success
@@ -218,16 +218,24 @@ def _is_settled(deployment: Deployment, scenario: Scenario) -> bool:
     waiting = set[str]()
     for job in scenario.plans:
         rows = stores.runs.list(job.owner, job.job_id, _ALL, until_at=until).items
-        if any(row.status not in FINAL for row in rows):
+        open_ = [row for row in rows if row.status not in FINAL]
+        if any(row.status is not RunStatus.SCHEDULED for row in open_):
+            return False
+        if open_ and {row.key for row in open_} & _on_their_way(deployment):
             return False
         operations = stores.operations.list(job.owner, _ALL).items
         going_on = [each for each in operations if each.state is OperationState.RUNNING]
         waiting |= {each.operation_id for each in going_on if _waits_for_good(deployment, each)}
         if any(each.operation_id not in waiting for each in going_on):
             return False
-    if deployment.dead_letter_queue.kept() or _is_due(deployment, until, waiting):
-        return False
-    return not any(_is_owed(deployment, each, until) for each in _filed(deployment))
+    return not deployment.dead_letter_queue.kept() and not _is_due(deployment, until, waiting)
+
+
+def _on_their_way(deployment: Deployment) -> set[RunKey]:
+    """The runs that messages are for. A scheduled run that none is for was asked for by a request
+    that failed behind its row, and was not repeated."""
+    orders = [*_orders(deployment), *_filed(deployment)]
+    return {order.key for order in orders if isinstance(order, Message)}
 
 
 def _waits_for_good(deployment: Deployment, operation: Operation) -> bool:
@@ -241,15 +249,22 @@ def _waits_for_good(deployment: Deployment, operation: Operation) -> bool:
 def _is_due(deployment: Deployment, until: datetime, waiting: Container[str]) -> bool:
     """Whether a message is left that was for an instant up to `until`; not a `waiting`
     operation's."""
-    for kept in deployment.lanes.kept():
-        try:
-            order = kept.order
-        except MalformedMessageError:
+    for order in (*_orders(deployment), *_filed(deployment)):
+        if order is None:
             return True
         waits = isinstance(order, Message) and order.key.job_id in waiting
         if not waits and _is_owed(deployment, order, until):
             return True
     return False
+
+
+def _orders(deployment: Deployment) -> Iterator[Order | None]:
+    """What the lanes hold; None for what is malformed."""
+    for kept in deployment.lanes.kept():
+        try:
+            yield kept.order
+        except MalformedMessageError:
+            yield None
 
 
 def _is_owed(deployment: Deployment, message: Order, until: datetime) -> bool:
