@@ -16,6 +16,8 @@ from carillon.schedules import format_duration
 
 _PREFIX = re.compile(r"(?:CRON_TZ|TZ)=(\S+)\s+(.*)")
 _STEP = re.compile(r"\*/0*([2-9]|[1-9]\d+)")
+_OPEN_STEP = re.compile(r"(?<![\w-])(\w+)/")
+"""A step from one day on: to Saturday there, and here to 7, which is Sunday again."""
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _MOST_LABELS = 20
 _LONGEST_TIMEOUT_SECONDS = 55
@@ -134,11 +136,12 @@ def _times(spec: Mapping[str, Any], default_zone: str) -> tuple[Json, list[Note]
 
 
 def _schedule(text: str) -> str | list[str]:
-    """The expression with `*` for `?`; where a day field has a step, which Kubernetes joins by OR
-    and we by AND, the union of two."""
+    """The expression with `*` for `?`, and the end of steps through the week; where a day field has
+    a step, which Kubernetes joins by OR and we by AND, the union of two."""
     words = ["*" if word == "?" else word for word in text.split()]
     if len(words) != 5:
         return text
+    words[4] = _OPEN_STEP.sub(r"\1-6/", words[4])
     minute, hour, month_day, month, week_day = words
     is_restricted = [word != "*" and word != "*/1" for word in (month_day, week_day)]
     if all(is_restricted) and (_STEP.match(month_day) or _STEP.match(week_day)):

@@ -162,6 +162,13 @@ def test_a_day_field_with_a_step_is_joined_by_or() -> None:
     assert [text[5:10] for text in found["stepped"]] == ["03-29", "03-31", "04-01"]
 
 
+def test_a_step_through_the_week_ends_on_saturday() -> None:
+    """robfig/cron: `1/2` is Monday, Wednesday and Friday. Ours, as cronsim, takes Sunday as 7."""
+    found = read_back(cron_job(schedule="0 3 * * 1/2"))
+    fires = fire_times(found, "2027-03-14T00:00:00", "2027-03-22T00:00:00", 9)
+    assert [text[5:10] for text in fires["one"]] == ["03-15", "03-17", "03-19"]
+
+
 @pytest.mark.parametrize(
     ("text", "schedule"),
     [
@@ -170,6 +177,8 @@ def test_a_day_field_with_a_step_is_joined_by_or() -> None:
         ("0 3 */1 * 1", "0 3 */1 * 1"),
         ("0 3 */2 * *", "0 3 */2 * *"),
         ("0 3 1 * */2", ["0 3 1 * *", "0 3 * * */2"]),
+        ("0 3 * * 1/2", "0 3 * * 1-6/2"),
+        ("0 3 * * tue-thu/2,mon/3", "0 3 * * tue-thu/2,mon-6/3"),
         ("@daily", "@daily"),
         ("@every 90m", "@every 90m"),
     ],
