@@ -141,6 +141,26 @@ def test_jobs_fire_as_apscheduler_runs_them(url: str) -> None:
     assert found["once"] == ["2027-04-01T10:00:00Z"]
 
 
+@pytest.mark.parametrize("moment", [BEGIN, BEGIN + timedelta(microseconds=1)], ids=str)
+def test_an_interval_counts_from_the_next_run_that_was_named(tmp_path: Path, moment: Any) -> None:
+    """`next_run_time=datetime.now()` is how a first run at once is asked for."""
+    scheduler = BackgroundScheduler(timezone=UTC)
+    scheduler.add_jobstore("sqlalchemy", url=f"sqlite:///{tmp_path}/jobs.sqlite")
+    start = BEGIN - timedelta(minutes=7)
+    every = IntervalTrigger(minutes=10, start_date=start, timezone=UTC)
+    scheduler.add_job(call, every, id="named", next_run_time=moment)
+    scheduler.start(paused=True)
+    scheduler.shutdown()
+
+    job = of_database(f"sqlite:///{tmp_path}/jobs.sqlite").jobs["named"]
+
+    following = every.get_next_fire_time(moment, moment).replace(microsecond=0)
+    late = timedelta(seconds=1 if moment.microsecond else 0)  # parts of a second are rounded up
+    ours = parse_schedule(job["schedule"], start_at=_moment(job["start_at"]))
+    assert ours.next(moment - timedelta(minutes=1)) == BEGIN + late
+    assert ours.next(moment + late) == following + late
+
+
 def test_a_database_is_only_read(url: str) -> None:
     """APScheduler itself would delete what it cannot restore, and would create a table."""
     path = Path(url.removeprefix("sqlite:///"))

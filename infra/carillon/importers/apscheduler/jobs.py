@@ -5,6 +5,7 @@ Triggers are told apart by the names of their classes: nothing of APScheduler is
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from carillon.domain.spec.fields import DAY_SECONDS
@@ -35,7 +36,7 @@ def entry_of(state: Mapping[str, Any], stubs: Stubs) -> Entry:
     place = f"job {state['id']}"
     function = state.get("func")
     try:
-        times, notes = _times(state["trigger"])
+        times, notes = _times(state["trigger"], state.get("next_run_time"))
     except InvalidFieldError as error:
         return Entry.left_out(place, error.field, error.message)
     arguments, more = arguments_of(state.get("args") or (), state.get("kwargs") or {})
@@ -81,13 +82,13 @@ def _policies(state: Mapping[str, Any]) -> tuple[Json, list[Note]]:
     return body, notes
 
 
-def _times(trigger: Any) -> tuple[Json, list[Note]]:
+def _times(trigger: Any, next_run: datetime | None = None) -> tuple[Json, list[Note]]:
     kind = type(trigger).__name__
     match kind:
         case "CronTrigger":
             return _cron(trigger)
         case "IntervalTrigger":
-            return _interval(trigger)
+            return _interval(trigger, next_run)
         case "DateTrigger":
             return {"schedule": f"at {second_of(trigger.run_date, up=True)}"}, []
         case "OrTrigger":
@@ -95,11 +96,14 @@ def _times(trigger: Any) -> tuple[Json, list[Note]]:
     raise InvalidFieldError("trigger", f"is {kind}, and nothing here is its equal: {trigger}")
 
 
-def _interval(trigger: Any) -> tuple[Json, list[Note]]:
+def _interval(trigger: Any, next_run: datetime | None) -> tuple[Json, list[Note]]:
     members: Json = {"schedule": interval_text(trigger.interval)}
-    if trigger.start_date:
-        # Its first run is at the start, ours an interval after it.
-        members["start_at"] = second_of(trigger.start_date - trigger.interval, up=True)
+    # It counts from its last run, which `next_run_time` may have put beside those of the start.
+    first = trigger.start_date if getattr(trigger, "jitter", None) else next_run
+    first = first or trigger.start_date
+    if first:
+        # Its first run is at that instant, ours an interval after it.
+        members["start_at"] = second_of(first - trigger.interval, up=True)
     if trigger.end_date:
         members["end_at"] = second_of(trigger.end_date, up=True)
     return _with_jitter(members, trigger)
