@@ -41,6 +41,11 @@ _JOB_CARRIED = frozenset({"backoffLimit", "activeDeadlineSeconds", "template"})
 _REPETITION = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 """The annotation in which kubectl keeps the whole object, with the values of the environment."""
 _OVERLAPS = {"Allow": None, "Forbid": "skip", "Replace": "queue_one"}
+_CHANGED = {
+    "Forbid": "when the active run ends Forbid starts the last time that it left out, if the"
+    " deadline is not over; skip does not, but queue_one does",
+    "Replace": "Replace ends the active run; queue_one lets it end, and runs the next one then",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +160,8 @@ def _schedule(text: str) -> str | list[str]:
 def _policies(spec: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[Json, list[Note]]:
     notes: list[Note] = []
     policy = spec.get("concurrencyPolicy") or "Allow"
-    if policy == "Replace":
-        message = "Replace ends the active run; queue_one lets it end, and runs the next one then"
-        notes.append(Note("spec.concurrencyPolicy", message))
+    if policy in _CHANGED:
+        notes.append(Note("spec.concurrencyPolicy", _CHANGED[policy]))
     body: Json = {"overlap": _OVERLAPS[policy], **_lateness(spec, notes)}
     limit = int(job.get("backoffLimit", _BACKOFF_LIMIT))
     attempts = min(limit + 1, 100)

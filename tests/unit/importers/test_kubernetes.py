@@ -98,6 +98,7 @@ def test_every_loss_is_listed() -> None:
 
     assert losses(found) == {
         FIRST: [
+            "spec.concurrencyPolicy",
             "spec.startingDeadlineSeconds",
             "spec.jobTemplate.spec.activeDeadlineSeconds",
             "target",
@@ -114,6 +115,7 @@ def test_every_loss_is_listed() -> None:
         OTHER: ["kind"],
     }
     assert told(found, FIRST, "container main: env") == "not carried over: PASSWORD, MODE"
+    assert "queue_one does" in told(found, FIRST, "spec.concurrencyPolicy")
     assert told(found, FIRST, "container main") == "not carried over: resources"
     assert told(found, FIRST, "target").endswith("example.com/billing:1.2 python -m billing --all")
     assert "secret" not in str(found)
