@@ -74,6 +74,26 @@ class TestCursors:
         assert (in_time.cursor, in_time.backlog_cursor) == (self.LIVE, None)
 
 
+class TestTicksThatFail:
+    """They announce each minute, and dispatch none: the queue refuses all messages, say."""
+
+    def test_minute_by_minute_they_leave_one_backlog(self) -> None:
+        control = freed(STANDING)
+        for minutes in range(3 * 24 * 60):
+            control = freed(taken(control, "2025b", minutes))
+        (behind,) = control.backlog
+        assert (behind.done, behind.until) == (MINUTE - 1, control.watermark)
+        assert behind.announced == behind.until, "all of it is sent whole"
+        assert behind.taken_up_at == NOON + timedelta(minutes=3 * 24 * 60 - 1)
+
+    def test_what_none_announced_stays_a_backlog_of_its_own(self) -> None:
+        control = freed(taken(STANDING, "2025b"))
+        for minutes in (30, 31, 32, 62):
+            control = freed(taken(control, "2025b", minutes))
+        spans = [(b.done - MINUTE, b.announced - MINUTE, b.until - MINUTE) for b in control.backlog]
+        assert spans == [(-1, 2, 29), (29, 31, 31), (31, 34, 61)]
+
+
 def test_the_freeing_write_says_whether_anything_was_due() -> None:
     assert freed(STANDING, idle=True).idle
     assert not freed(replace(STANDING, idle=True)).idle

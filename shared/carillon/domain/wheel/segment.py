@@ -20,10 +20,10 @@ longest delay, 900 s."""
 class Backlog:
     """Minutes that no tick dispatched in time: (done, until], in epoch minutes.
 
-    Catch-up is decided about those after `announced`, and against `until`; neither ever changes, so
-    that every tick that works on the backlog decides alike. Minutes up to `announced` are sent
-    whole: the tick that announced them, or a indexer, may have sent any part of them already.
-    `taken_up_at` is when the gap was noticed.
+    Catch-up is decided about those after `announced`, and against `until`; neither ever changes
+    where there are any, so that every tick that works on the backlog decides alike. Minutes up to
+    `announced` are sent whole: the tick that announced them, or a indexer, may have sent any part
+    of them already. `taken_up_at` is when the gap was noticed, or the last part of it.
     """
 
     announced: int
@@ -122,7 +122,7 @@ def acquired(
         gap = Backlog(announced, done=seen.watermark, until=previous, taken_up_at=now)
         if not backlog:  # the minute that was begun is the first of it
             backlog_cursor = seen.cursor
-        backlog = (*backlog, gap)
+        backlog = _with_gap(backlog, gap)
     upgraded = seen.tzdata not in ("", tzdata)
     return replace(
         seen,
@@ -136,6 +136,15 @@ def acquired(
         tzdata=tzdata,
         tzdata_from=seen.complete_until + 1 if upgraded else seen.tzdata_from,
     )
+
+
+def _with_gap(backlog: tuple[Backlog, ...], gap: Backlog) -> tuple[Backlog, ...]:
+    """The backlog with another gap. One that was announced whole goes on with one that was, too:
+    ticks that fail every minute for days would leave more of them than an item can hold."""
+    last = backlog[-1] if backlog else None
+    if last and last.announced == last.until == gap.done and gap.announced == gap.until:
+        return (*backlog[:-1], replace(gap, done=last.done))
+    return (*backlog, gap)
 
 
 def _unannounced(seen: Control, look_ahead: int) -> int:
