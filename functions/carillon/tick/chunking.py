@@ -1,7 +1,7 @@
 """The occurrences of one minute that may go in chunks, gathered until the minute is planned."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from carillon.domain.chunks.chunk import ref_of_member
@@ -39,6 +39,38 @@ def may_be_chunked(entry: Entry, message: Message, control: Control) -> bool:
         return False
     late_in = next((each for each in control.backlog if minute <= each.until), None)
     return late_in is None or minute <= late_in.announced
+
+
+class Planned:
+    """The plans of a segment's minutes, as they stand while its backlog is counted."""
+
+    def __init__(self, ports: TickPorts, segment: int) -> None:
+        self._ports = ports
+        self._segment = segment
+        self._known: tuple[int, Plan | None] = (-1, None)
+
+    def alone(self, entry: Entry, late: Iterable[Message], control: Control) -> list[Message]:
+        """Those of an entry that go in no chunk: they wait for a start. Raises
+        StoreUnavailableError."""
+        return [
+            each
+            for each in late
+            if not (may_be_chunked(entry, each, control) and self._has_chunk(each))
+        ]
+
+    def _has_chunk(self, message: Message) -> bool:
+        """Where no plan stands yet it will have none, see `Gathered.taken`."""
+        minute = minute_of(message.due_at)
+        if minute != self._known[0]:
+            self._known = minute, self._plan(minute)
+        plan = self._known[1]
+        return plan is not None and _bucket_of(message, plan) is not None
+
+    def _plan(self, minute: int) -> Plan | None:
+        try:
+            return self._ports.chunks.get_plan(self._segment, minute)
+        except UnreadableRowError:
+            return None
 
 
 class Gathered:
@@ -128,13 +160,16 @@ class Gathered:
             return plan
 
     def _key_of(self, message: Message, plan: Plan) -> ChunkKey | None:
-        group = _group_of(message)
-        bucket = plan.bucket_of(group, message.key.job_id)
+        group, bucket = _group_of(message), _bucket_of(message, plan)
         return None if bucket is None else ChunkKey(self._segment, self._minute, *group, bucket)
 
 
 def _group_of(message: Message) -> Group:
     return message.due_at.second, message.lane
+
+
+def _bucket_of(message: Message, plan: Plan) -> int | None:
+    return plan.bucket_of(_group_of(message), message.key.job_id)
 
 
 def _member_of(message: Message, kind: SlotKind) -> Member:

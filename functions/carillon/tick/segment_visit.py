@@ -38,7 +38,7 @@ from carillon.errors import (
 )
 from carillon.schedules import SlotKind
 from carillon.services.calendar_reader import CalendarReader
-from carillon.tick.chunking import Gathered, may_be_chunked
+from carillon.tick.chunking import Gathered, Planned, may_be_chunked
 from carillon.tick.counting import SegmentOutcome, SegmentReport, count_late
 from carillon.tick.lease import Lease, LeaseLostError
 from carillon.tick.outbox import Outbox
@@ -88,10 +88,10 @@ class Visit:
         self._outbox = Outbox(
             ports.indexer, (control, control.backlog_cursor if backlog else control.cursor)
         )
+        self._planned = Planned(ports, control.segment)
         self._gathered = self._nothing_gathered(-1)
         self._late_until = control.backlog[-1].until if backlog and control.backlog else -1
-        self._minutes = 0
-        self._migrated = 0
+        self._minutes = self._migrated = 0
         self._resume_at = [each for each in (control.cursor, control.backlog_cursor) if each]
         self._was_idle = control.idle
         self.is_waiting = False
@@ -168,7 +168,7 @@ class Visit:
     def _late_of(self, entry: Entry, minute: int) -> list[Message]:
         messages, _, _ = self._decide(entry, minute, self._under_calendar(entry))
         late = filter(self._is_late, messages)
-        return [each for each in late if not may_be_chunked(entry, each, self._control)]
+        return self._planned.alone(entry, late, self._control)
 
     def _is_late(self, message: Message) -> bool:
         return minute_of(message.starts_at) <= self._late_until

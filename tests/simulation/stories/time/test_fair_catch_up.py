@@ -1,6 +1,7 @@
 """After an outage an owner's few occurrences do not wait for another's many (ATTACK A5)."""
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,8 +11,10 @@ import pytest
 
 import carillon.domain.wheel.segment as segment
 import carillon.tick.counting as counting
+from carillon.domain.chunks.message import Order
 from carillon.domain.policies import CatchUp
 from carillon.domain.wheel.pace import bucket_of
+from carillon.errors import QueueUnavailableError
 from carillon.simulation.run import Plan, Simulation
 from tests.simulation.stories.story import MINUTE, SECOND, row_of
 from tests.support.manifests import workload_of
@@ -99,6 +102,33 @@ def test_one_row_for_all_owners_would_hold_up_the_modest_one(
         monkeypatch.setattr(module, "bucket_of", lambda owner: 0)
     starts = started(behind(("a", "every 5s", 4), ("b", "*/5 * * * *", 9)), 25)
     assert max(at for owner, _, at in starts if owner == "b") - OUT_UNTIL > timedelta(minutes=10)
+
+
+def test_nor_do_few_wait_for_many_where_ticks_came_and_the_queue_took_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All of it was announced, and its jobs are plain: what is in no chunk has turns, too."""
+    world = World(START - timedelta(minutes=90), segments=1)
+    world.tick_ports = replace(world.tick_ports, catch_up_share=SHARE)
+    for owner, name, schedule in (
+        *(("a", f"a-{number}", f"every 5s offset {number}s") for number in range(4)),
+        ("b", "b", "every 5m offset 4s"),
+    ):
+        job = world.new_job(name, schedule, catch_up=CatchUp.ALL)
+        assert world.indexer.index_job(replace(job, owner=owner), None)
+    world.leap_to(START)
+    world.run_until(OUT_FROM)
+
+    def refuse(messages: Sequence[Order], *terms: Any) -> None:
+        raise QueueUnavailableError(len(messages), "it takes nothing")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.queue, "send", refuse)
+        world.run_until(OUT_UNTIL - SECOND)
+    starts = started(world, 20)
+    last = {owner: max(at for each, _, at in starts if each == owner) for owner in "ab"}
+    assert last["b"] - OUT_UNTIL < timedelta(minutes=2)
+    assert last["a"] - OUT_UNTIL > timedelta(minutes=10)
 
 
 @pytest.mark.parametrize("dies_after", [1, 3, 7, 20])
