@@ -10,12 +10,11 @@ from carillon.domain.calendar import Resolved, shifts_back
 from carillon.domain.chunks.message import Order
 from carillon.domain.message import Message
 from carillon.domain.wheel.delaying import Alignment
-from carillon.domain.wheel.due import continues_sequence, messages_of
+from carillon.domain.wheel.due import continues_sequence, messages_of, waits_for_a_start
 from carillon.domain.wheel.entry import (
     Entry,
     NextEntry,
     Slot,
-    minute_of,
     minute_start,
     slots_of_minute,
 )
@@ -171,7 +170,7 @@ class Visit:
         return self._planned.alone(entry, late, self._control)
 
     def _is_late(self, message: Message) -> bool:
-        return minute_of(message.starts_at) <= self._late_until
+        return waits_for_a_start(message, self._late_until)
 
     def _gather(self, minute: int) -> None:
         """Decide everything that is due in one minute; messages that are not sent yet are in the

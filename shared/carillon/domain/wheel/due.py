@@ -14,6 +14,7 @@ from carillon.domain.calendar import Resolved, resolve, shifts, shifts_back
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message, Missed
 from carillon.domain.policies import CatchUp
+from carillon.domain.run import RunKind
 from carillon.domain.wheel.entry import YOUNG_ENTRY, Entry, minute_end, minute_of
 from carillon.domain.wheel.segment import Backlog
 from carillon.schedules import Recurrence, Schedule, SlotKind
@@ -57,6 +58,12 @@ def messages_of(
         found = outages[backlog].message(message)
         if found is not None:
             yield found
+
+
+def waits_for_a_start(message: Message, late_until: int) -> bool:
+    """True if a message is of a backlog, which ends with minute `late_until`, and starts a run, or
+    asks after one. The end of a pause does neither: its job's live occurrences wait for it."""
+    return minute_of(message.starts_at) <= late_until and message.key.kind is not RunKind.RESUME
 
 
 def continues_sequence(

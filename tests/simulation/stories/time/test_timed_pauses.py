@@ -96,6 +96,18 @@ def test_what_is_within_the_grace_runs_and_one_row_has_the_rest() -> None:
     assert covers(world, job) == [(UNTIL, 4)]
 
 
+def test_the_pace_of_a_backlog_holds_no_resumption_back() -> None:
+    """What is due when ticks are back is live, and what was within the grace then stays so."""
+    world, job = paused(catch_up=CatchUp.SKIP, grace=15 * 60)
+    world.tick_ports = replace(world.tick_ports, catch_up_share=1)
+    world.create("other", "* * * * *", catch_up=CatchUp.ALL)
+    out(world, UNTIL - 10 * MINUTE, UNTIL + 32 * MINUTE)
+
+    world.run_until(UNTIL + 62 * MINUTE)
+
+    assert succeeded(world, job) == minutes(5, 10) + minutes(80, 120)
+
+
 def test_of_very_many_late_ones_the_newest_run_each_and_one_row_has_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
