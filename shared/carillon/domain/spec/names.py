@@ -7,6 +7,8 @@ import unicodedata
 
 MANIFEST_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 """Of the name under which a manifest manages its jobs."""
+LONGEST_NAME_CHARACTERS = 1_536
+"""No name has more, as its owner has spelt it in a path."""
 _LISTED_BYTES = 900
 """A sort key may have 1,024 bytes."""
 JOB_ID = re.compile(r"[0-9a-v]{26}", re.ASCII)
@@ -28,7 +30,10 @@ def is_job_id(text: str) -> bool:
 
 
 def folded(name: str) -> str:
-    """A name without regard to case and to the composition of its letters (Unicode, NFC)."""
+    """A name without regard to case and to the composition of its letters (Unicode, NFC); a text
+    that is too long for a name as it is, since accents take quadratic time to be put in order."""
+    if len(name) > LONGEST_NAME_CHARACTERS:
+        return name
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 

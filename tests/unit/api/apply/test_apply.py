@@ -1,6 +1,8 @@
 """POST /apply: a manifest's jobs and calendars become what it says, and nothing is half-written."""
 
+import json
 import threading
+import time
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -345,3 +347,21 @@ def test_icalendar_texts_are_read_where_their_time_is_limited(
     monkeypatch.setattr("carillon.api.calendars.icalendar.closed_ranges", closed_ranges)
     apply(client, calendars={f"c{n}": {"icalendar": "BEGIN:VCALENDAR"} for n in range(3)})
     assert set(threads) == {threading.main_thread()}
+
+
+def test_a_name_that_is_none_takes_no_time(client: Client) -> None:
+    # Accents take quadratic time to be put in order: a mebibyte of them would take minutes.
+    endless = "a" + "\u0315\u0300" * 20_000
+    started = time.process_time()
+    jobs = {
+        endless: JOBS["sync"],
+        "renamed": {**JOBS["sync"], "was": endless},
+        "after": {"target": TASK, "after": endless},
+    }
+    answer = client.send(
+        "POST",
+        "/apply",
+        json.dumps({"manifest": "billing", "jobs": jobs, "dry_run": True}, ensure_ascii=False),
+    )
+    assert set(actions(answer.json).values()) == {"refused"}
+    assert time.process_time() - started < 1
