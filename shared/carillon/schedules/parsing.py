@@ -10,7 +10,7 @@ from carillon.schedules.base import DEFAULT_DST, EPOCH, DstRule, Recurrence
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
 from carillon.schedules.kinds.interval import Delay, Every
-from carillon.schedules.kinds.union import Simple, Union
+from carillon.schedules.kinds.union import Simple, Union, is_loose
 from carillon.schedules.single import FORMS, Setting, Single, single_of_mapping, single_of_text
 from carillon.schedules.zones.offsets import load_zone, when_cleared
 
@@ -19,6 +19,10 @@ LONGEST_UNION_TEXT = 1_024
 
 MOST_MEMBERS = 20
 """Schedules of one combination, and as many exceptions."""
+
+MOST_LOOSE = 3
+"""Intervals that are no whole part of a day, in one combination with exceptions: what is left of
+these is searched day by day, for years if need be."""
 
 _EXCEPT = re.compile(r"(?<!\S)except(?!\S)", re.IGNORECASE)
 _ONE_SECOND = timedelta(seconds=1)
@@ -53,8 +57,7 @@ def parts_of(text: str) -> tuple[list[str], list[str]]:
 def combine(members: Sequence[Single], exceptions: Sequence[Single]) -> Single | Union:
     """Their combination, equal ones merged; the schedule itself where only one is left.
 
-    Raises InvalidFieldError on `schedule` and `except` for a fixed delay, too long a text, and a
-    combination that never fires.
+    Raises InvalidFieldError on `schedule` and `except` for a fixed delay and too long a text.
     """
     if len(members) == 1 and not exceptions:
         return members[0]
@@ -69,8 +72,6 @@ def combine(members: Sequence[Single], exceptions: Sequence[Single]) -> Single |
             f"is {len(combined.text):,} characters long, with its exceptions: a combination takes "
             f"at most {LONGEST_UNION_TEXT:,}",
         )
-    if apart and not _ever_fires(combined):
-        raise InvalidFieldError("except", "takes every occurrence of the schedule out")
     return combined
 
 
@@ -78,6 +79,17 @@ def refuse_too_many(count: int, field: str) -> None:
     """Raises InvalidFieldError on `field` beyond MOST_MEMBERS."""
     if count > MOST_MEMBERS:
         raise InvalidFieldError(field, f"has {count:,} members: at most {MOST_MEMBERS} are taken")
+
+
+def _refuse_loose(combined: Union) -> None:
+    """Raises InvalidFieldError on `except` for what would take ages to search."""
+    loose = sum(1 for part in (*combined.schedules, *combined.exceptions) if is_loose(part))
+    if loose > MOST_LOOSE:
+        raise InvalidFieldError(
+            "except",
+            f"cannot go with {loose} intervals that are no whole part of a day: "
+            f"{MOST_LOOSE} are the most",
+        )
 
 
 def refuse_empty_life(schedule: Recurrence) -> None:
@@ -152,8 +164,28 @@ def parse_schedule(
     local times in `timezone`, both inclusive; one shown twice is the first.
 
     Raises InvalidFieldError whose field is the path in a request that carries these: `schedule`,
-    `schedule.every`, `schedule[2].cron`, `except[0]`, `timezone`, `end_at`, ...
+    `schedule.every`, `schedule[2].cron`, `except[0]`, `timezone`, `end_at`, ...; also for one that
+    never fires.
     """
+    schedule = read_schedule(value, timezone, start_at, end_at, dst, except_)
+    if isinstance(schedule, Union) and schedule.exceptions:
+        _refuse_loose(schedule)
+        if not _ever_fires(schedule):
+            raise InvalidFieldError("except", "takes every occurrence of the schedule out")
+    refuse_empty_life(schedule)
+    return schedule
+
+
+def read_schedule(
+    value: str | Mapping[str, object] | Sequence[object],
+    timezone: str = "UTC",
+    start_at: datetime | None = None,
+    end_at: datetime | None = None,
+    dst: DstRule = DEFAULT_DST,
+    except_: Sequence[object] = (),
+) -> Schedule:
+    """As `parse_schedule`, of what was checked before it was stored: whether it ever fires may take
+    a long search, which the process that serves everybody must not repeat."""
     load_zone(timezone)
     if start_at is not None:
         start_at = _bound(start_at, timezone, "start_at")
@@ -190,24 +222,18 @@ def _of_text(
 ) -> Schedule:
     setting = Setting(timezone, start_at, end_at, dst)
     if is_combination(text):
-        members, exceptions = _members_of_text(text, setting)
-        schedule = combine(members, exceptions)
-    else:
-        schedule = _placed(text, "schedule", setting)
-    refuse_empty_life(schedule)
-    return schedule
+        return combine(*_members_of_text(text, setting))
+    return _placed(text, "schedule", setting)
 
 
-# Only the zone can decide what bounds leave of a schedule, and whether an instant exists.
+# Only the zone can decide whether an instant exists.
 when_cleared(_of_text.cache_clear)
 
 
 def _combination(value: object, except_: Sequence[object], setting: Setting) -> Schedule:
     members, exceptions = _sides(value, setting)
     exceptions += _each(except_, "except", setting)
-    schedule = combine(members, exceptions)
-    refuse_empty_life(schedule)
-    return schedule
+    return combine(members, exceptions)
 
 
 def _sides(value: object, setting: Setting) -> tuple[list[Single], list[Single]]:

@@ -10,8 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carillon.schedules import At, Cron, DstRule, Every, Fold, Gap, Union, parse_schedule
+from carillon.domain.spec.schedule_spec import STORED, ScheduleSpec
+from carillon.schedules import (
+    At,
+    Cron,
+    DstRule,
+    Every,
+    Fold,
+    Gap,
+    Union,
+    parse_schedule,
+    read_schedule,
+)
 from carillon.schedules.cron.days import Days
+from carillon.schedules.kinds.exclusion_search import Exclusion
+from carillon.stores.dynamo import wheel
 from tests.unit.schedules.strategies import combinations, exact, instants
 
 SECOND = timedelta(seconds=1)
@@ -197,6 +210,36 @@ def _simple(text: str, zone: str) -> At | Every | Cron:
     schedule = parse_schedule(text, zone)
     assert isinstance(schedule, At | Every | Cron)
     return schedule
+
+
+def test_intervals_that_are_no_whole_part_of_a_day_are_not_searched_for_decades(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # All is taken out, and no two days are alike: each that is looked at costs its time.
+    days = set[int]()
+    left_of = Exclusion._left_of
+
+    def counted(self: Exclusion, day: int, offset: int) -> int:
+        days.add(day)
+        return left_of(self, day, offset)
+
+    monkeypatch.setattr(Exclusion, "_left_of", counted)
+    union = Union((Every(86_398), Every(172_798)), (Cron("0-58/2 * * * * *"),))
+    assert union.next(utc("2026-01-01")) is None
+    assert len(days) < 2_000
+
+
+def test_what_was_checked_before_is_read_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A tick reads the schedules of everybody's entries: none of them may hold it up.
+    def search(*_: object) -> int | None:
+        raise AssertionError
+
+    monkeypatch.setattr(Union, "second_after", search)
+    text = "every 14s | 0 9 * * * except every 7s"
+    schedule = read_schedule(text)
+    spec = ScheduleSpec.model_validate({"schedule": text}, context=STORED)
+    of_entry = wheel._schedule(text, "UTC", None, None, "")
+    assert schedule.text == spec.parsed(None).text == of_entry.text == text
 
 
 def test_an_instant_far_ahead_is_found_when_nothing_is_taken_out() -> None:

@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given
 
 from carillon.errors import InvalidFieldError
-from carillon.schedules import At, Cron, Delay, DstRule, Every, Fold, Gap, Schedule, parse_schedule
+from carillon.schedules import (
+    At,
+    Cron,
+    Delay,
+    DstRule,
+    Every,
+    Fold,
+    Gap,
+    Schedule,
+    parse_schedule,
+    read_schedule,
+)
 from tests.unit.schedules.strategies import exact, schedules
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -46,7 +57,7 @@ def test_forms_have_one_canonical_text(value: Form, text: str) -> None:
 @given(schedules)
 def test_text_and_pickle_give_the_value_back(schedule: Schedule) -> None:
     beside = (schedule.timezone, schedule.start_at, schedule.end_at, schedule.dst)
-    from_text = parse_schedule(schedule.text, *beside)
+    from_text = read_schedule(schedule.text, *beside)
     assert from_text == pickle.loads(pickle.dumps(schedule)) == schedule
     assert hash(from_text) == hash(schedule)
 
@@ -317,6 +328,12 @@ def test_only_the_exceptions_of_a_combination_are_left_out() -> None:
         ("0 9 * * *", ["0 9 * * *"], "except", "takes every occurrence"),
         ("* * * * * *", ["* * * * *"], "except", "takes every occurrence"),
         ("0 9 * * * except 0 9 * * 1-5 | 0 9 * * 6,0", [], "except", "takes every occurrence"),
+        (
+            ["every 7s", "every 11s", "every 1h"],
+            ["every 14s", "every 22s"],
+            "except",
+            "cannot go with 4 intervals that are no whole part of a day: 3 are the most",
+        ),
         (["0 9 * * *", "every 5m after finish"], [], "schedule", "cannot be combined"),
         ("0 9 * * *", ["every 5m after finish"], "except", "cannot be combined"),
         ("every 5m after finish", ["0 9 * * *"], "schedule", "cannot be combined"),

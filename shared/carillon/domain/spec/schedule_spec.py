@@ -30,6 +30,7 @@ from carillon.schedules import (
     Union,
     parse_schedule,
     parse_window,
+    read_schedule,
 )
 from carillon.schedules.parsing import MOST_MEMBERS
 
@@ -218,7 +219,7 @@ class ScheduleSpec(DefaultedDocument):
     def parsed(self, end_at: datetime | None) -> Schedule:
         """The schedule with this end; raises InvalidFieldError."""
         values = self._schedule_values
-        return parse_schedule(
+        return read_schedule(
             values["schedule"],
             values["timezone"],
             values["start_at"],

@@ -17,6 +17,10 @@ Simple = At | Every | Cron
 LONGEST_SEARCH_SECONDS = 50 * 366 * 86_400
 """A search ends when exceptions have removed everything for this long."""
 
+LONGEST_LOOSE_SEARCH_SECONDS = 5 * 366 * 86_400
+"""The same with intervals that are no whole part of a day: no two days are alike then, so that the
+search looks at each."""
+
 _STEPS = 8
 """Up to this many removed instants are passed one by one; then whole days are searched."""
 
@@ -32,7 +36,8 @@ class Union(Recurrence):
     it matches by the clocks as they are shown, whatever the DST rule, and what it would fire
     itself; every other exception takes out its own instants. Zone, start, end and DST rule are
     those of `schedules`: raises ValueError where these disagree, or are none. An occurrence that
-    comes only after 50 years of which all is taken out is not found, unless an `at` gives it.
+    comes only after 50 years of which all is taken out is not found, unless an `at` gives it; nor
+    after 5 years, if an interval is no whole part of a day.
     """
 
     schedules: tuple[Simple, ...]
@@ -80,7 +85,7 @@ class Union(Recurrence):
                 for schedule, at in zip(self.schedules, ahead, strict=True)
             ]
         instants = [at for at in self._instants if at > found and not self._removes(at)]
-        limit = min([found + LONGEST_SEARCH_SECONDS, self.last_second + _DAY_SECONDS, *instants])
+        limit = min([found + self._longest_search, self.last_second + _DAY_SECONDS, *instants])
         left = _exclusion_of(self).after(found + 1, limit)
         return min(instants, default=None) if left is None else left
 
@@ -97,7 +102,7 @@ class Union(Recurrence):
                 for schedule, at in zip(self.schedules, behind, strict=True)
             ]
         instants = [at for at in self._instants if at < found and not self._removes(at)]
-        limit = max([found - LONGEST_SEARCH_SECONDS, self.first_second - _DAY_SECONDS, *instants])
+        limit = max([found - self._longest_search, self.first_second - _DAY_SECONDS, *instants])
         left = _exclusion_of(self).before(found - 1, limit)
         return max(instants, default=None) if left is None else left
 
@@ -116,6 +121,11 @@ class Union(Recurrence):
         return not self._removes(second)
 
     @property
+    def _longest_search(self) -> int:
+        is_slow = any(map(is_loose, (*self.schedules, *self.exceptions)))
+        return LONGEST_LOOSE_SEARCH_SECONDS if is_slow else LONGEST_SEARCH_SECONDS
+
+    @property
     def _instants(self) -> list[int]:
         return [schedule.second for schedule in self.schedules if isinstance(schedule, At)]
 
@@ -131,6 +141,11 @@ class Union(Recurrence):
             if exception.has(second):
                 return True
         return False
+
+
+def is_loose(schedule: Simple) -> bool:
+    """True for an interval that is no whole part of a day."""
+    return isinstance(schedule, Every) and _DAY_SECONDS % schedule.interval_seconds != 0
 
 
 def _after(schedule: Simple, second: int) -> int:
