@@ -1,8 +1,10 @@
 """Jobs as lists show them: read from the index of an owner's jobs, with their newest runs."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from itertools import accumulate
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
@@ -10,6 +12,7 @@ from pydantic import BaseModel
 
 from carillon.api.http.fields import ListForm, UtcTime, rest_of
 from carillon.api.jobs.response_models import JobForm, sentence_of
+from carillon.api.jobs.service import PAGE_BYTES
 from carillon.api.schedules.outlook import outlook_of, shown_state
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
@@ -203,10 +206,17 @@ class SummaryService:
     def _found(
         self, owner: str, limit: int, cursor: str | None, only: JobFilter
     ) -> Page[JobSummary]:
-        page = self.of_id(owner, only)
-        if page is None:
-            return self._jobs.summaries(owner, limit, cursor, only)
-        return Page(tuple(map(JobSummary.of, page.items)))
+        """It is shorter than `limit` where tags are long: an answer is limited in size."""
+        of_id = self.of_id(owner, only)
+        if of_id is not None:
+            return Page(tuple(map(JobSummary.of, of_id.items)))
+        page = self._jobs.summaries(owner, limit, cursor, only)
+        # As the answer escapes them: 256 letters beyond the first plane take 3 KB.
+        sizes = accumulate(len(json.dumps(dict(job.tags))) for job in page.items)
+        fitting = max(1, sum(1 for size_bytes in sizes if size_bytes <= PAGE_BYTES))
+        if fitting >= len(page.items):
+            return page
+        return self._jobs.summaries(owner, fitting, cursor, only)
 
 
 def _form(

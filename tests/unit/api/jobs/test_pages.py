@@ -29,11 +29,19 @@ QUOTES: Json = {**BIG, "headers": {f"X-{n}": '"' * 1024 for n in range(20)}}
     ],
     ids=["targets", "quotes", "tags", "payload"],
 )
-def test_whole_jobs_are_weighed_for_a_page(client: Client, world: World, members: Json) -> None:
+def test_whole_jobs_are_weighed_for_a_page(client: Client, members: Json) -> None:
+    _weigh_pages(client, members)
+
+
+def test_summaries_are_weighed_by_their_tags(client: Client) -> None:
+    _weigh_pages(client, {"tags": {f"k{n}": "🔔" * 256 for n in range(20)}}, view="summary")
+
+
+def _weigh_pages(client: Client, members: Json, **query: str) -> None:
     for _ in range(100):
         assert client.post("/jobs", BODY | members).status == 201
     found: list[str] = []
-    query = {"limit": "100"}
+    query |= {"limit": "100"}
     while True:
         answer = client.get("/jobs", **query)
         escaped = answer.text.replace("\\", "\\\\").replace('"', '\\"')
