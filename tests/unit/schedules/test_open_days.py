@@ -25,6 +25,8 @@ from carillon.schedules import (
     Union,
     parse_schedule,
 )
+from carillon.schedules.calendars import open_days
+from carillon.schedules.zones.wall_schedule import first_from
 from tests.unit.schedules.strategies import (
     any_expressions,
     calendar_rules,
@@ -166,6 +168,24 @@ def test_when_every_day_is_closed_nothing_ever_fires(rule: CalendarRule) -> None
         assert schedule.next(utc("2026-01-01")) is None
         assert schedule.previous(utc("2026-01-01")) is None
         assert schedule.seconds_of_minute(29_000_000) == ()
+
+
+@pytest.mark.parametrize("rule", [NEXT, PREVIOUS])
+def test_what_was_moved_is_found_without_a_look_at_far_days(
+    rule: CalendarRule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All days of the base are closed: what stays is searched in vain, for each that was moved.
+    schedule = on_open_days("* * * * * * except * * * * 1-5", "Europe/Riga", WEEKENDS, rule)
+    looks: list[int] = []
+
+    def counted(base: Recurrence, second: int) -> int | None:
+        looks.append(second)
+        return first_from(base, second)
+
+    monkeypatch.setattr(open_days, "first_from", counted)
+    found = list(islice(schedule.between(utc("2026-08-07T00:00"), utc("2026-08-11")), 100))
+    assert len(found) == 100
+    assert len(looks) < 500
 
 
 def test_it_is_what_its_base_is() -> None:

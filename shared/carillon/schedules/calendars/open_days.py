@@ -22,7 +22,7 @@ _DAY_SECONDS = 86_400
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _LAST_LOCAL = LAST_SECOND + _DAY_SECONDS
 _REACH_SECONDS = (MOST_SHIFTED_DAYS + 2) * _DAY_SECONDS
-_SEARCHED_DAYS = (40, 400, 50 * 366)
+_SEARCHED_DAYS = (1, 40, 400, 50 * 366)
 """The reach of the first search ahead, and of the later ones: a near find makes a far search
 needless."""
 
