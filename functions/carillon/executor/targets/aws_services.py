@@ -60,7 +60,7 @@ def _raised(text: str) -> str:
     try:
         told = json.loads(text)
         return f"{told['errorType']}: {told['errorMessage']}"
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):  # it may say whatever it likes
         return text or "the function failed"
 
 

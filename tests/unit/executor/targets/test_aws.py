@@ -313,7 +313,9 @@ class FakeLambda:
         (b'{"errorMessage":"2026 Task timed out after 3.00 seconds"}', "Task timed out"),
         (b"", "the function failed"),
         (b"null", "null"),
+        (b"[" * 60_000, "[[["),
     ],
+    ids=["error", "timeout", "nothing", "null", "deep"],
 )
 def test_what_a_function_raised_is_told(payload: bytes, message: str) -> None:
     outcome = aws_services.invoke(FakeLambda(payload, "Unhandled"), FUNCTION, CALL)
