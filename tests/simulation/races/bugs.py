@@ -75,9 +75,9 @@ def _horizon_first() -> Iterator[None]:
     def job(self: Indexer, job: Job, revision: int | None) -> bool:
         return index_job(first(self, job.segment), job, revision)
 
-    def messages(self: Indexer, messages: Sequence[Message]) -> None:
+    def messages(self: Indexer, messages: Sequence[Message], *others: Any, **named: Any) -> None:
         indexer = first(self, messages[0].segment) if messages else self
-        schedule_messages(indexer, messages)
+        schedule_messages(indexer, messages, *others, **named)
 
     with (
         patch.object(Indexer, "index_job", job),

@@ -74,7 +74,7 @@ PAUSES = (
     Race(
         "end of a pause against dispatch",
         resumption_dispatch,
-        "row_first",
+        "horizon_first",
         losses=0,
     ),
     Race(
