@@ -198,7 +198,7 @@ class Closures:
         targets = SimulatedTargets(
             loop, lambda *call: Behaviour(0.0, Success(None, is_accepted=True)), note
         )
-        deployment = Deployment(loop, setting.options, targets)
+        deployment = Deployment(loop, setting.options, targets, skips_idle_ticks=True)
         put_into(deployment, contents)
         deployment.start()
         until = at + timedelta(minutes=self._minutes)

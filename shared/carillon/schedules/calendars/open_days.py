@@ -199,6 +199,8 @@ class OnOpenDays(Recurrence):
 
     def _moved_after(self, second: int, start: int, limit: int) -> int | None:
         """The first occurrence in (second, limit] that was moved; none lies before `start`."""
+        if not self.shifts:
+            return None
         span = zones.span_at(self.timezone, second)
         # Walls up to this one land at `second` or before, whichever of two passes is theirs.
         passed = min(second + span.offset, span.end + span.following - 1)
@@ -216,6 +218,8 @@ class OnOpenDays(Recurrence):
 
     def _moved_before(self, second: int, start: int, limit: int) -> int | None:
         """The last occurrence in [limit, second) that was moved; none lies after `start`."""
+        if not self.shifts:
+            return None
         span = zones.span_at(self.timezone, second - 1)
         # Walls from this one on land at `second` or later, whichever of two passes is theirs.
         ahead = max(second + span.offset, span.start + span.before)
@@ -313,7 +317,7 @@ class OnOpenDays(Recurrence):
 
     def _sources(self, target: int) -> Iterator[int]:
         """The closed days whose occurrences are moved to a day."""
-        if not self.shifts or self._is_closed(target) or isinstance(self.base, Delay):
+        if self._is_closed(target) or isinstance(self.base, Delay):
             return
         step = 1 if self.rule is CalendarRule.PREVIOUS_BUSINESS_DAY else -1
         for distance in range(1, MOST_SHIFTED_DAYS + 1):
