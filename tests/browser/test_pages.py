@@ -21,6 +21,7 @@ PAGES = {
 }
 """By the name of its picture: the page's address, and what stands on it once it is whole."""
 SEPTEMBER = 9
+VERBS = ("Redrive", "Discard")
 READABLE = (
     "/jobs", "/jobs?q=no-such", "/new", "/activity", "/forecast", "/dead-letters", "/calendars",
     "/operations", "/notifications", "/notifications/new", "/quotas", "/segments",
@@ -123,11 +124,29 @@ def test_the_face_of_the_clock_and_the_theme_stay(visit: Visit, console: Loopbac
     assert kept == "carillon-clock,carillon-theme"
 
 
-def test_who_may_only_read_has_no_buttons_that_write(visit: Visit, rehearsed: str) -> None:
-    with Loopback(rehearsed, "a-token", "key", read_only=True) as loopback:
+def _act_for_teams(page: Page, roles: dict[str, str]) -> None:
+    """Let the caller have these roles, by team; "" is the person alone."""
+
+    def answer(route: Route) -> None:
+        headers = dict(route.request.headers)
+        team = headers.pop("carillon-team", "")
+        if not route.request.url.endswith("/deployment"):
+            return route.continue_(headers=headers)  # nobody is in a team here
+        caller = {"role": roles[team], "teams": {own: roles[own] for own in roles if own}}
+        return route.fulfill(json={"caller": caller})
+
+    page.route("**/api/**", answer)
+
+
+@pytest.mark.parametrize("by", ["the option", "a role"])
+def test_who_may_only_read_has_no_buttons_that_write(visit: Visit, rehearsed: str, by: str) -> None:
+    is_option = by == "the option"
+    if not is_option:
+        _act_for_teams(visit.page, {"": "viewer"})
+    with Loopback(rehearsed, "a-token", "key", read_only=is_option) as loopback:
         visit.open(loopback)
         visit.page.locator("tbody tr").first.wait_for()
-        assert visit.page.get_by_text("read only").is_visible()
+        expect(visit.page.get_by_text("read only")).to_be_visible()
         assert visit.page.get_by_role("button", name="Export YAML").is_visible()
         pages = [*READABLE, *(path for path, _ in _pages_of_a_job(visit).values())]
         for path in pages:
@@ -144,6 +163,27 @@ def test_who_may_only_read_has_no_buttons_that_write(visit: Visit, rehearsed: st
                 visit.page.keyboard.press(key)
                 expect(visit.page.locator("dialog")).to_have_count(0)
                 assert visit.page.url == f"{loopback.origin}/#{path}"
+
+
+def test_what_is_offered_is_what_the_role_in_the_team_allows(
+    visit: Visit, console: Loopback
+) -> None:
+    page = visit.page
+    _act_for_teams(page, {"": "admin", "billing": "editor", "sales": "viewer"})
+    visit.open(console, "/dead-letters")
+    every, admins = (page.get_by_role("button", name=f"{verb} all") for verb in VERBS)
+    for team, shown in (("sales", (0, 0)), ("", (1, 1)), ("billing", (1, 0))):
+        page.get_by_label("Act for").select_option(team)
+        page.locator("tbody tr").first.wait_for()
+        expect(page.get_by_text("read only")).to_have_count(int(team == "sales"))
+        expect(every).to_have_count(shown[0])
+        expect(admins).to_have_count(shown[1])
+    page.goto(f"{console.origin}/#/notifications")
+    page.get_by_text("Nobody is told").wait_for()
+    expect(page.get_by_role("link", name="New notification")).to_have_count(0)
+    page.goto(f"{console.origin}/#/notifications/new")
+    page.get_by_label("Tags").wait_for()
+    expect(page.get_by_role("button", name="Save")).to_have_count(0)
 
 
 def test_an_address_that_is_no_text_is_no_page(visit: Visit, console: Loopback) -> None:

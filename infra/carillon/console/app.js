@@ -6,7 +6,7 @@ import { html, render, useEffect, useErrorBoundary, useState } from "./lib/html.
 import { keysInForce, useKeys } from "./lib/keys.js";
 import { Trouble } from "./lib/parts.js";
 import { go, href, match, usePlace } from "./lib/router.js";
-import { actFor, begin, isReadOnly, team } from "./lib/session.js";
+import { actFor, begin, may, setRole, team } from "./lib/session.js";
 import { preference, useLoad } from "./lib/store.js";
 import { clockFace, zoneName } from "./lib/time.js";
 import { ROUTES } from "./routes.js";
@@ -46,7 +46,7 @@ function Bar({ path, caller, signOut }) {
       )}
     </div>
     <div class="tools">
-      ${isReadOnly && html`<span class="chip">read only</span>`}
+      ${!may() && html`<span class="chip">read only</span>`}
       ${Object.keys(caller?.teams ?? {}).length > 0 && html`<select aria-label="Act for" value=${team()} onChange=${chooseTeam}>
         <option value="">yourself</option>
         ${Object.entries(caller.teams).map(([name, role]) => html`<option key=${name} value=${name}>${name} (${role})</option>`)}
@@ -114,7 +114,7 @@ function App({ signOut }) {
   useKeys({
     "/": ["search", search],
     ...Object.fromEntries(ROUTES.filter(({ key }) => key).map(({ key, title, path }) => [`g ${key}`, [title, () => go(path)]])),
-    ...(isReadOnly ? {} : { n: ["new job", () => go("/new")] }),
+    ...(may() ? { n: ["new job", () => go("/new")] } : {}),
     t: ["light or dark", nextTheme],
     u: ["UTC or local time", flipClock],
     "?": ["these keys", () => setHelped(true)],
@@ -130,7 +130,9 @@ function App({ signOut }) {
 
 async function whoAsks() {
   try {
-    return (await deployment()).caller;
+    const { caller } = await deployment();
+    setRole(caller?.role);
+    return caller;
   } catch (/** @type {any} */ problem) {
     // A member no more: whoever is left alone with a team's name could choose no other.
     if (problem.status === 403 && team()) actFor("");

@@ -7,7 +7,8 @@
  * 3. It reads by `useLoad(() => api.get("/path/{id}", { id }), [id])` (store.js), or live with `{ every: 2 }`, and
  *    shows `<${Loaded} of=${load}>` (parts.js), which has words for waiting and for problems. Writing goes by
  *    `attempt("Paused", () => api.post(...))` (feedback.js), which tells the end of it; `confirm({...})` asks before.
- *    Buttons that write are `<${Writing}>`: who may only read gets none.
+ *    Buttons that write are `<${Writing}>`: who may only read gets none; with
+ *    `role="admin"` an editor gets none, either. Keys and all else ask `may()` (session.js) while they are rendered.
  * 4. `useKeys({ r: ["redrive", () => ...] })` (keys.js) adds keys, and their line in the help.
  * 5. Tables are `<${Table}>` (table.js): j and k move among rows, x selects. Instants are `<${Time} at=...>`
  *    (time.js). Statuses are `<${Status} of=...>` and `<${Strip}>` (status.js): a shape and a word, never colour alone.

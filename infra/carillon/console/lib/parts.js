@@ -2,7 +2,7 @@
 // Small parts that pages share.
 import { html, useEffect, useRef, useState } from "./html.js";
 import { tell } from "./feedback.js";
-import { isReadOnly } from "./session.js";
+import { may } from "./session.js";
 
 /**
  * What a load has: its content, words while it waits, its problem. What is there stays under a problem.
@@ -35,8 +35,8 @@ export const Callout = ({ tone = "warn", title, children }) =>
 /** Nothing there, and what to do about it. @param {{ title: string, children?: any }} props */
 export const Empty = ({ title, children }) => html`<div class="empty"><strong>${title}</strong><p>${children}</p></div>`;
 
-/** Buttons that write; whoever may only read has none. @param {{ children: any }} props */
-export const Writing = ({ children }) => (isReadOnly ? null : children);
+/** Buttons that write; whoever has not the role has none. @param {{ role?: string, children: any }} props */
+export const Writing = ({ role, children }) => (may(role) ? children : null);
 
 /** @param {{ title: string, back?: { href: string, words: string }, sub?: any, children?: any }} props */
 export const Head = ({ title, back, sub, children }) =>

@@ -25,6 +25,14 @@ export const authorize = () => ({ ...headers(), ...(team() && { "Carillon-Team":
 export const renew = () => another();
 export const isReadOnly = root.readOnly === "true";
 
+const ROLES = ["viewer", "editor", "admin"];
+/** The role in the team; undefined until the deployment has told it. @type {string | null | undefined} */
+let role;
+/** Whoever calls it renders the page anew. @param {string | null | undefined} told */
+export const setRole = (told) => void (role = told);
+/** Whether to offer what takes a role. All is offered until the role is known: the API refuses what it does not allow. */
+export const may = (needed = "editor") => !isReadOnly && (role === undefined || ROLES.indexOf(role ?? "") >= ROLES.indexOf(needed));
+
 /** Take the key, and the team that the command acts for, off the address, before anything else can read it. */
 function takeKey() {
   const given = new URLSearchParams(location.hash.slice(1));

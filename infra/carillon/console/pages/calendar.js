@@ -6,7 +6,7 @@ import { Field } from "../lib/fields.js";
 import { classes, html, useState } from "../lib/html.js";
 import { Head, Loaded, Writing } from "../lib/parts.js";
 import { go, href, jobHref, setQuery } from "../lib/router.js";
-import { isReadOnly } from "../lib/session.js";
+import { may } from "../lib/session.js";
 import { useLoad } from "../lib/store.js";
 
 /** @typedef {import("../types.d.ts").Calendar} Calendar */
@@ -144,7 +144,7 @@ function Editor({ name, calendar, etag, year, again }) {
         <section class="card"><div class="body stack">
           <${Field} label="Description" name="description" value=${draft.description} set=${(/** @type {string} */ description) => change({ description })} />
           <fieldset class="weekdays"><legend>Closed every week</legend>
-            ${WEEKDAYS.map((day) => html`<button type="button" key=${day} class="small" disabled=${isReadOnly} aria-pressed=${draft.weekdays.has(day)} onClick=${() => change({ weekdays: flipped(draft.weekdays, day) })}>${day}</button>`)}
+            ${WEEKDAYS.map((day) => html`<button type="button" key=${day} class="small" disabled=${!may()} aria-pressed=${draft.weekdays.has(day)} onClick=${() => change({ weekdays: flipped(draft.weekdays, day) })}>${day}</button>`)}
           </fieldset>
         </div></section>
         <section class="card"><h2>Jobs that follow</h2><div class="body">
@@ -170,6 +170,6 @@ function Month({ year, month, days, weekdays, flip }) {
       const isOff = weekdays.has(WEEKDAYS[weekday] ?? "");
       const isClosed = days.has(day);
       return html`<button type="button" key=${day} class=${classes(isOff && "off", day === today && "today")} style=${at ? undefined : { gridColumn: weekday + 1 }}
-        disabled=${isReadOnly} aria-pressed=${isClosed} aria-label=${`${at + 1} ${title}${isClosed || isOff ? ", closed" : ""}`} onClick=${() => flip(day)}>${at + 1}</button>`;
+        disabled=${!may()} aria-pressed=${isClosed} aria-label=${`${at + 1} ${title}${isClosed || isOff ? ", closed" : ""}`} onClick=${() => flip(day)}>${at + 1}</button>`;
     })}</div></div>`;
 }

@@ -8,7 +8,7 @@ import { html, useEffect, useState } from "../lib/html.js";
 import { Choice, Empty, Filter, Head, Loaded, More, Writing } from "../lib/parts.js";
 import { countLetters, lettersOf, Progress } from "../lib/progress.js";
 import { href, runHref, setQuery } from "../lib/router.js";
-import { isReadOnly } from "../lib/session.js";
+import { may } from "../lib/session.js";
 import { Mark } from "../lib/status.js";
 import { usePages } from "../lib/store.js";
 import { Table } from "../lib/table.js";
@@ -78,7 +78,7 @@ export default function DeadLetters({ query }) {
     <${Head} title="Dead letters" sub="Runs that have failed for good, until they are redriven or discarded">
       ${rows.length > 0 &&
       html`<${Writing}>
-        <button type="button" onClick=${() => all("discard")}>Discard all${isFiltered ? " matching" : ""}…</button>
+        <${Writing} role="admin"><button type="button" onClick=${() => all("discard")}>Discard all${isFiltered ? " matching" : ""}…</button><//>
         <button type="button" class="primary" onClick=${() => all("redrive")}>Redrive all${isFiltered ? " matching" : ""}…</button>
       <//>`}
     <//>
@@ -102,7 +102,7 @@ export default function DeadLetters({ query }) {
         rows.length || cursor
           ? html`<div class="card">
               <${Table} label="Dead letters" rows=${rows} id=${idOf} columns=${columnsOf(nameOf)}
-                ...${isReadOnly ? {} : { selected, select: setSelected, keys }} />
+                ...${may() ? { selected, select: setSelected, keys } : {}} />
             </div>
             <${More} cursor=${cursor} more=${() => attempt("Older ones", more)} />`
           : html`<${Empty} title=${isFiltered ? "No dead letter matches" : "No dead letters"}>

@@ -8,7 +8,7 @@ import { Field, Group } from "../lib/fields.js";
 import { html, useEffect, useMemo, useState } from "../lib/html.js";
 import { Callout, Code, Head, Loaded, Trouble, Writing } from "../lib/parts.js";
 import { go, href, jobHref } from "../lib/router.js";
-import { isReadOnly } from "../lib/session.js";
+import { may } from "../lib/session.js";
 import { useLoad, useSettled } from "../lib/store.js";
 import { Time, absolute } from "../lib/time.js";
 
@@ -42,7 +42,7 @@ function Written({ job, etag }) {
   /** @param {SubmitEvent} event */
   const submit = async (event) => {
     event.preventDefault();
-    if (isReadOnly) return;
+    if (!may()) return;
     setBusy(true);
     try {
       const made = job

@@ -8,7 +8,7 @@ import { useKeys } from "../lib/keys.js";
 import { Callout, Empty, Head, Loaded, Writing } from "../lib/parts.js";
 import { Bar } from "../lib/progress.js";
 import { href, jobHref, setQuery } from "../lib/router.js";
-import { isReadOnly } from "../lib/session.js";
+import { may } from "../lib/session.js";
 import { useLoad } from "../lib/store.js";
 import { absolute, clockFace, minute as clockOf, zoneName } from "../lib/time.js";
 
@@ -95,7 +95,7 @@ export default function ForecastPage({ query }) {
               </div>
             </div>`
           : html`<${Empty} title="Nothing starts on this day">
-              ${forecast.jobs_after_finish ? "Jobs with a fixed delay are not foreseen: each start follows from the end before it. " : ""}${!isReadOnly && html`<a href=${href("/new")}>Make a job</a>, or `}${isReadOnly ? "Look" : "look"} at another day.
+              ${forecast.jobs_after_finish ? "Jobs with a fixed delay are not foreseen: each start follows from the end before it. " : ""}${may() && html`<a href=${href("/new")}>Make a job</a>, or `}${may() ? "look" : "Look"} at another day.
             <//>`}
       `}
     <//>
@@ -216,7 +216,7 @@ function Who({ at, close, again }) {
         ${(/** @type {Someone[]} */ jobs) => html`
           ${jobs.length ? html`<${Writing}><button type="button" class="primary" disabled=${share !== null || !chosen.length} onClick=${spread}>Spread ${named}…</button><//>` : html`<p class="quiet">Nobody starts in this minute.</p>`}
           <ul>${jobs.slice(0, MOST_NAMED).map((job) => html`<li key=${job.job_id}>
-            ${!isReadOnly && html`<input type="checkbox" aria-label=${`Spread ${job.name}`} checked=${isIn(job)} onChange=${() => flip(job.job_id)} />`}
+            ${may() && html`<input type="checkbox" aria-label=${`Spread ${job.name}`} checked=${isIn(job)} onChange=${() => flip(job.job_id)} />`}
             <a href=${jobHref(job.job_id)}>${job.name}</a>
             ${job.window ? html`<span class="chip">window ${job.window}</span>` : job.most_per_day > SELDOM && html`<span class="quiet">${number(job.most_per_day)} a day</span>`}</li>`)}</ul>
           ${jobs.length > MOST_NAMED && html`<p class="quiet">and ${number(jobs.length - MOST_NAMED)} more</p>`}`}

@@ -9,7 +9,7 @@ import { html, useState } from "../lib/html.js";
 import { useKeys } from "../lib/keys.js";
 import { Callout, Code, Empty, Figures, Head, Loaded, More, Tabs, Writing, targetText } from "../lib/parts.js";
 import { go, href, runHref, setQuery } from "../lib/router.js";
-import { isReadOnly } from "../lib/session.js";
+import { may } from "../lib/session.js";
 import { Status } from "../lib/status.js";
 import { useLoad, usePages } from "../lib/store.js";
 import { Table } from "../lib/table.js";
@@ -74,7 +74,7 @@ function Whole({ job, query, again }) {
   const run = () => then(acting.runNow(job));
   const edit = () => go(`/jobs/${encodeURIComponent(job_id)}/edit`);
   const remove = async () => (await acting.remove([job])) && go("/jobs");
-  useKeys(isReadOnly || job.state === "deleted" ? {} : { p: [isPaused ? "resume" : "pause", pause], r: ["run now", run], e: ["edit", edit] });
+  useKeys(!may() || job.state === "deleted" ? {} : { p: [isPaused ? "resume" : "pause", pause], r: ["run now", run], e: ["edit", edit] });
   const sub = html`<${Status} of=${job.state} /> <span>revision ${job.revision}</span> <span>${targetText(job.target)}</span>
     ${job.managed_by && html`<span>defined in ${job.managed_by}</span>`}
     ${Object.entries(job.tags ?? {}).map(([key, value]) => html` <span class="chip">${key}=${value}</span>`)}`;

@@ -8,7 +8,7 @@ import { tagOf } from "../lib/filters.js";
 import { html, useEffect, useState } from "../lib/html.js";
 import { Choice, Empty, Filter, Head, Loaded, More, Search, Writing } from "../lib/parts.js";
 import { href, jobHref, setQuery } from "../lib/router.js";
-import { isReadOnly } from "../lib/session.js";
+import { may } from "../lib/session.js";
 import { Status, Strip } from "../lib/status.js";
 import { usePages, useSettled } from "../lib/store.js";
 import { Table } from "../lib/table.js";
@@ -108,11 +108,11 @@ export default function Jobs({ query }) {
         rows.length || cursor
           ? html`<div class="card">
               <${Table} label="Jobs" rows=${rows} id=${(/** @type {Row} */ row) => row.job_id} columns=${COLUMNS}
-                ...${isReadOnly ? {} : { selected, select: setSelected, keys }} />
+                ...${may() ? { selected, select: setSelected, keys } : {}} />
             </div>
             <${More} cursor=${cursor} more=${() => attempt("More jobs", more)} />`
           : html`<${Empty} title=${isFiltered ? "No job matches" : "No jobs yet"}>
-              ${isFiltered ? "Change the search or the filters." : !isReadOnly && html`<a href=${href("/new")}>Make the first one</a>, or apply a manifest.`}
+              ${isFiltered ? "Change the search or the filters." : may() && html`<a href=${href("/new")}>Make the first one</a>, or apply a manifest.`}
             <//>`}
     <//>
   `;

@@ -90,7 +90,7 @@ function Form({ found, etag, again }) {
   return html`
     <${Head} title=${found?.name ?? "New notification"} back=${{ href: href("/notifications"), words: "Notifications" }}
       sub=${last && html`<span>last message: <${Status} of=${last.status} /> <${Time} at=${last.at} /></span>`}>
-      <${Writing}>
+      <${Writing} role="admin">
         ${found && html`<button type="button" onClick=${remove}>Delete</button><button type="button" onClick=${test}>Send a test</button>`}
         <button type="button" class="primary" onClick=${save}>Save</button>
       <//>

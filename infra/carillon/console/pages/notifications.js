@@ -17,7 +17,7 @@ const add = html`<a class="button primary" href=${href("/notifications/new")}>Ne
 export default function Notifications() {
   const load = useLoad(() => api.get("/notifications", { limit: 50 }), [], { every: 10 });
   return html`
-    <${Head} title="Notifications" sub="The first failure is told at once, more of them in one digest, then what works again"><${Writing}>${add}<//><//>
+    <${Head} title="Notifications" sub="The first failure is told at once, more of them in one digest, then what works again"><${Writing} role="admin">${add}<//><//>
     <${Loaded} of=${load}>
       ${(/** @type {{ items: Notification[] }} */ { items }) =>
         items.length

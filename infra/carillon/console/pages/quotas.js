@@ -4,7 +4,7 @@ import { api, Problem } from "../lib/api.js";
 import { tell } from "../lib/feedback.js";
 import { Field } from "../lib/fields.js";
 import { html, useState } from "../lib/html.js";
-import { Filter, Head, Loaded, Writing } from "../lib/parts.js";
+import { Filter, Head, Loaded } from "../lib/parts.js";
 import { setQuery } from "../lib/router.js";
 import { isReadOnly } from "../lib/session.js";
 import { useLoad } from "../lib/store.js";
@@ -81,6 +81,6 @@ function Limits({ found, set }) {
       ${found.quotas.map(({ name }) => html`<${Field} key=${name} label=${WORDS[name][0]} name=${name} kind="number" value=${limits[name]} errors=${errors}
         set=${(/** @type {string} */ limit) => setLimits({ ...limits, [name]: limit })} placeholder="as all owners" hint="0: none" />`)}
     </div>
-    <${Writing}><div class="body"><button type="button" class="primary" onClick=${save}>Save</button></div><//>
+    <div class="body"><button type="button" class="primary" onClick=${save}>Save</button></div>
   </section>`;
 }

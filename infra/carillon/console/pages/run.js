@@ -7,7 +7,7 @@ import { parsed } from "../lib/json.js";
 import { useKeys } from "../lib/keys.js";
 import { Callout, Code, Figures, Head, Loaded, Writing } from "../lib/parts.js";
 import { go, jobHref } from "../lib/router.js";
-import { isReadOnly } from "../lib/session.js";
+import { may } from "../lib/session.js";
 import { Mark, Status } from "../lib/status.js";
 import { useLoad } from "../lib/store.js";
 import { Time, clock, duration } from "../lib/time.js";
@@ -40,8 +40,8 @@ export default function RunPage({ params: { job_id, run_id } }) {
     if ((await attempt("Discarded", () => api.delete("/dead-letters/{run_id}", { run_id }))) !== undefined) await load.again();
   };
   useKeys({
-    ...(isDead && !isReadOnly ? { r: ["redrive", redrive], d: ["discard", discard] } : {}),
-    ...(run && !isOver && !isReadOnly ? { c: ["cancel", cancel] } : {}),
+    ...(isDead && may() ? { r: ["redrive", redrive], d: ["discard", discard] } : {}),
+    ...(run && !isOver && may() ? { c: ["cancel", cancel] } : {}),
   });
   const name = job.data?.name ?? "the job";
   return html`<${Loaded} of=${load}>${(/** @type {Run} */ found) => html`
