@@ -186,6 +186,19 @@ def test_what_is_offered_is_what_the_role_in_the_team_allows(
     expect(page.get_by_role("button", name="Save")).to_have_count(0)
 
 
+def test_who_asks_is_asked_again_where_that_has_failed(visit: Visit, console: Loopback) -> None:
+    page = visit.page
+    _act_for_teams(page, {"": "admin", "billing": "editor"})
+    refusal = {"title": "Overloaded", "status": 503}
+    page.route("**/deployment", lambda route: route.fulfill(status=503, json=refusal), times=1)
+    visit.open(console)
+    expect(page.get_by_text("your teams are not known yet")).to_be_visible()
+    expect(page.get_by_label("Act for")).to_be_visible(timeout=15_000)
+    expect(page.get_by_text("your teams are not known yet")).to_have_count(0)
+    assert [each for each in visit.complaints if "503" not in each] == []
+    visit.complaints.clear()
+
+
 def test_an_address_that_is_no_text_is_no_page(visit: Visit, console: Loopback) -> None:
     visit.open(console)
     visit.page.goto(f"{console.origin}/#/jobs/%/edit/%")

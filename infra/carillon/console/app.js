@@ -32,8 +32,8 @@ showTheme();
 const flipClock = () => clockFace.set(clockFace.get() === "utc" ? "local" : "utc");
 const search = () => /** @type {HTMLElement | null} */ (document.querySelector("[data-search]"))?.focus();
 
-/** @param {{ path: string, caller: any, signOut: (() => void) | null }} props */
-function Bar({ path, caller, signOut }) {
+/** @param {{ path: string, caller: any, isUnknown: boolean, signOut: (() => void) | null }} props */
+function Bar({ path, caller, isUnknown, signOut }) {
   const shown = ROUTES.filter(({ key, operators }) => key && (!operators || caller?.is_operator));
   const isDark = theme.use() === "dark";
   const status = /** @type {any} */ (useLoad(() => api.get("/status"), [], { every: 30 }).data);
@@ -46,6 +46,7 @@ function Bar({ path, caller, signOut }) {
       )}
     </div>
     <div class="tools">
+      ${isUnknown && html`<span class="chip warn" role="alert">your teams are not known yet</span>`}
       ${!may() && html`<span class="chip">read only</span>`}
       ${Object.keys(caller?.teams ?? {}).length > 0 && html`<select aria-label="Act for" value=${team()} onChange=${chooseTeam}>
         <option value="">yourself</option>
@@ -105,7 +106,7 @@ function App({ signOut }) {
   const place = usePlace();
   const [isHelped, setHelped] = useState(false);
   clockFace.use();
-  const caller = useLoad(whoAsks, []).data;
+  const { problem } = useLoad(whoAsks, [], { every: caller ? 0 : WHO_EVERY });
   useEffect(() => {
     const help = () => setHelped(true);
     addEventListener("carillon-help", help);
@@ -121,16 +122,20 @@ function App({ signOut }) {
   });
   return html`
     <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>To the content</a>
-    <${Bar} path=${place.path} caller=${caller} signOut=${signOut} />
+    <${Bar} path=${place.path} caller=${caller} isUnknown=${problem !== null} signOut=${signOut} />
     <main id="main" tabindex="-1"><${Page} place=${place} caller=${caller} /></main>
     ${isHelped && html`<${Help} close=${() => setHelped(false)} />`}
     <${Feedback} />
   `;
 }
 
+/** What the deployment says of the caller; asked again until it has. @type {any} */
+let caller = null;
+const WHO_EVERY = 5;
+
 async function whoAsks() {
   try {
-    const { caller } = await deployment();
+    caller ??= /** @type {any} */ (await api.get("/deployment")).caller;
     setRole(caller?.role);
     return caller;
   } catch (/** @type {any} */ problem) {
@@ -139,11 +144,6 @@ async function whoAsks() {
     throw problem;
   }
 }
-
-/** @type {Promise<any> | null} */
-let asked = null;
-/** What the deployment says of itself; asked once. */
-const deployment = () => (asked ??= api.get(/** @type {any} */ ("/deployment")));
 
 /** @param {any} problem */
 const Refused = (problem) => html`<main><${Trouble} problem=${{ title: "Not signed in", detail: problem.message }} again=${() => location.assign(location.pathname)} /></main>`;
