@@ -137,6 +137,59 @@ def test_what_comes_and_goes_in_a_list_leaves_no_hole_and_no_double(
     assert shown == 99
 
 
+def _operation(name: str) -> dict[str, Any]:
+    return {
+        "operation_id": name, "kind": "backfill", "state": "succeeded", "created_at": AT, "done": 1,
+        "passed_over": 0, "per_minute": 60, "left": [], "job_id": "j", "note": name, "tags": {},
+    }  # fmt: skip
+
+
+def _calendar(name: str) -> dict[str, Any]:
+    return {"name": name, "weekdays": [], "dates": [], "ranges": [], "updated_at": AT}
+
+
+def _change(name: str) -> dict[str, Any]:
+    by = {"kind": "user", "name": name, "id": name}
+    return {"change_id": name, "at": AT, "by": by, "via": "api", "action": "change", "changed": []}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "made", "path"),
+    [
+        ("**/api/operations?*", _operation, "/operations"),
+        ("**/api/calendars?*", _calendar, "/calendars"),
+        ("**/changes?*", _change, None),
+    ],
+)
+def test_what_does_not_fit_a_page_is_shown_on_demand(
+    visit: Visit, console: Loopback, pattern: str, made: Any, path: str | None
+) -> None:
+    def answer(route: Route) -> None:
+        is_second = "cursor" in _query(route)
+        _answer(route, [made("later" if is_second else "first")], None if is_second else "more")
+
+    page = visit.page
+    page.route(pattern, answer)
+    visit.open(console, path or "/jobs")
+    if path is None:
+        page.locator("table a", has_text="heartbeat").click()
+        page.get_by_role("button", name="Changes").click()
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator("main").get_by_text("later")).to_be_visible()
+    expect(page.locator("main").get_by_text("first")).to_be_visible()
+
+
+def test_jobs_that_were_not_looked_at_may_follow_a_calendar(
+    visit: Visit, console: Loopback
+) -> None:
+    page = visit.page
+    page.route("**/api/calendars/latvia", lambda route: route.fulfill(json=_calendar("latvia")))
+    page.route("**/api/jobs?*", lambda route: _answer(route, [_job("other")], "more"))
+    visit.open(console, "/calendars/latvia")
+    expect(page.get_by_text("Only the first 1,000 jobs were looked at")).to_be_visible()
+    expect(page.get_by_text("None yet")).to_have_count(0)
+
+
 def test_earlier_runs_stay_however_many_somebody_wants_to_see(
     visit: Visit, console: Loopback
 ) -> None:

@@ -65,7 +65,7 @@ async function stored(name) {
   }
 }
 
-/** @param {string} name */
+/** The jobs that follow, of the first thousand. @param {string} name */
 async function followers(name) {
   /** @type {Follower[]} */
   const found = [];
@@ -78,7 +78,7 @@ async function followers(name) {
     cursor = page.next_cursor;
     if (!cursor) break;
   }
-  return found;
+  return { found, isWhole: !cursor };
 }
 
 /** @param {{ params: Record<string, string>, query: Record<string, string> }} props */
@@ -148,8 +148,9 @@ function Editor({ name, calendar, etag, year, again }) {
           </fieldset>
         </div></section>
         <section class="card"><h2>Jobs that follow</h2><div class="body">
-          <${Loaded} of=${jobs}>${(/** @type {Follower[]} */ found) =>
-            found.length ? html`<ul class="plain-list">${found.map((job) => html`<li key=${job.job_id}><a href=${jobHref(job.job_id)}>${job.name}</a></li>`)}</ul>` : html`<p class="quiet">None yet: name it under “calendar” of a job.</p>`}<//>
+          <${Loaded} of=${jobs}>${(/** @type {{ found: Follower[], isWhole: boolean }} */ { found, isWhole }) => html`
+            ${found.length > 0 && html`<ul class="plain-list">${found.map((job) => html`<li key=${job.job_id}><a href=${jobHref(job.job_id)}>${job.name}</a></li>`)}</ul>`}
+            ${!isWhole ? html`<p class="quiet">Only the first ${(MOST_PAGES * MOST_JOBS).toLocaleString("en")} jobs were looked at: others may follow it, too.</p>` : !found.length && html`<p class="quiet">None yet: name it under “calendar” of a job.</p>`}`}<//>
         </div></section>
       </div>
     </div>

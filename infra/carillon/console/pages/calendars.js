@@ -1,11 +1,11 @@
 // @ts-check
 // Calendars of closed days.
 import { api } from "../lib/api.js";
-import { ask } from "../lib/feedback.js";
+import { ask, attempt } from "../lib/feedback.js";
 import { html } from "../lib/html.js";
-import { Empty, Head, Loaded, Writing } from "../lib/parts.js";
+import { Empty, Head, Loaded, More, Writing } from "../lib/parts.js";
 import { go, href } from "../lib/router.js";
-import { useLoad } from "../lib/store.js";
+import { usePages } from "../lib/store.js";
 import { Table } from "../lib/table.js";
 import { Time } from "../lib/time.js";
 
@@ -24,13 +24,14 @@ async function create() {
 }
 
 export default function Calendars() {
-  const load = useLoad(() => api.get("/calendars", { limit: 100 }), []);
+  const { load, rows, cursor, more } = usePages((at) => api.get("/calendars", { limit: 100, ...at }), ({ name }) => name, []);
   return html`
     <${Head} title="Calendars" sub="Closed days, by each job's own clock"><${Writing}><button type="button" class="primary" onClick=${create}>New calendar</button><//><//>
     <${Loaded} of=${load}>
-      ${(/** @type {{ items: Calendar[] }} */ { items }) =>
-        items.length
-          ? html`<div class="card"><${Table} label="Calendars" rows=${items} id=${(/** @type {Calendar} */ { name }) => name} columns=${COLUMNS} /></div>`
+      ${() =>
+        rows.length || cursor
+          ? html`<div class="card"><${Table} label="Calendars" rows=${rows} id=${(/** @type {Calendar} */ { name }) => name} columns=${COLUMNS} /></div>
+              <${More} cursor=${cursor} more=${() => attempt("More calendars", more)} />`
           : html`<${Empty} title="No calendar yet">
               Make one of holidays, by hand or of an .ics file; a job that follows it skips or moves what falls on a closed day.
             <//>`}

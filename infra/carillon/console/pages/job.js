@@ -225,10 +225,13 @@ const CHANGES = [
 
 /** Who changed it, newest first. @param {{ job: Job }} props */
 function Changes({ job: { job_id, revision, state } }) {
-  const load = useLoad(() => api.get("/jobs/{job_id}/changes", { job_id, limit: 50 }), [job_id, revision, state]);
-  return html`<${Loaded} of=${load}>${(/** @type {{ items: Change[] }} */ { items }) =>
-    items.length
-      ? html`<div class="card"><${Table} label="Changes" rows=${items} id=${(/** @type {Change} */ change) => change.change_id} columns=${CHANGES} /></div>`
+  /** @param {{ cursor?: string | null }} at */
+  const page = (at) => api.get("/jobs/{job_id}/changes", { job_id, limit: 50, ...at });
+  const { load, rows, cursor, more } = usePages(page, (/** @type {Change} */ change) => change.change_id, [job_id, revision, state]);
+  return html`<${Loaded} of=${load}>${() =>
+    rows.length || cursor
+      ? html`<div class="card"><${Table} label="Changes" rows=${rows} id=${(/** @type {Change} */ change) => change.change_id} columns=${CHANGES} /></div>
+          <${More} cursor=${cursor} more=${() => attempt("Earlier changes", more)} />`
       : html`<${Empty} title="No changes">None is kept of this job.<//>`}<//>`;
 }
 

@@ -1,12 +1,13 @@
 // @ts-check
 // Work on many runs: how far it is, at what pace, and a way to stop it.
 import { api } from "../lib/api.js";
+import { attempt } from "../lib/feedback.js";
 import { useNames } from "../lib/filters.js";
 import { html } from "../lib/html.js";
-import { Empty, Head, Loaded } from "../lib/parts.js";
+import { Empty, Head, Loaded, More } from "../lib/parts.js";
 import { Progress } from "../lib/progress.js";
 import { href, jobHref } from "../lib/router.js";
-import { useLoad } from "../lib/store.js";
+import { usePages } from "../lib/store.js";
 import { Time } from "../lib/time.js";
 
 /** @typedef {import("../types.d.ts").Operation} Operation */
@@ -14,14 +15,15 @@ import { Time } from "../lib/time.js";
 const TITLES = { backfill: "Backfill", redrive: "Redrive of dead letters", discard: "Discard of dead letters", hand_over: "Hand-over" };
 
 export default function Operations() {
-  const load = useLoad(() => api.get("/operations", { limit: 50 }), [], { every: 5 });
-  const nameOf = useNames(load.data?.items.map(({ job_id }) => job_id) ?? []);
+  const { load, rows, cursor, more } = usePages((at) => api.get("/operations", { limit: 50, ...at }), ({ operation_id }) => operation_id, [], { every: 5 });
+  const nameOf = useNames(rows.map(({ job_id }) => job_id));
   return html`
     <${Head} title="Operations" sub="Backfills, redrives, discards and hand-overs, step by step" />
     <${Loaded} of=${load}>
-      ${(/** @type {{ items: Operation[] }} */ { items }) =>
-        items.length
-          ? html`<div class="stack">${items.map((operation) => html`<${Work} key=${operation.operation_id} operation=${operation} nameOf=${nameOf} />`)}</div>`
+      ${() =>
+        rows.length || cursor
+          ? html`<div class="stack">${rows.map((operation) => html`<${Work} key=${operation.operation_id} operation=${operation} nameOf=${nameOf} />`)}</div>
+              <${More} cursor=${cursor} more=${() => attempt("Earlier ones", more)} />`
           : html`<${Empty} title="No operation yet">
               One begins where you <a href=${href("/dead-letters")}>redrive dead letters</a>, or backfill what a job has missed.
             <//>`}
