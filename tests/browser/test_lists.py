@@ -137,6 +137,32 @@ def test_what_comes_and_goes_in_a_list_leaves_no_hole_and_no_double(
     assert shown == 99
 
 
+def test_a_job_is_chosen_by_the_whole_text(visit: Visit, console: Loopback) -> None:
+    """Not by what was found for its beginning, and however late its own answer comes."""
+    late: list[Route] = []
+
+    def answer(route: Route) -> None:
+        if _query(route)["q"] == "nightly":
+            return _answer(route, [_job("nightly backup")])
+        return late.append(route)
+
+    page = visit.page
+    visit.open(console, "/dead-letters")
+    page.route("**/api/jobs?*", answer)
+    field = page.get_by_label("Job")
+    field.fill("nightly")
+    page.locator("datalist option").wait_for(state="attached")
+    with page.expect_request(lambda asked: asked.url.endswith("q=nightly+report&limit=10")):
+        field.fill("nightly report")
+    field.blur()
+    page.wait_for_timeout(300)
+    assert "job_id" not in page.url
+    for route in late:
+        _answer(route, [_job("nightly report")])
+    expect(field).to_have_value("nightly report")
+    page.wait_for_url("**job_id=nightly+report")
+
+
 def _operation(name: str) -> dict[str, Any]:
     return {
         "operation_id": name, "kind": "backfill", "state": "succeeded", "created_at": AT, "done": 1,

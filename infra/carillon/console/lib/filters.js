@@ -26,23 +26,29 @@ export function useNames(ids) {
 export function JobFilter({ value, set }) {
   const list = useId();
   const nameOf = useNames([value || null]);
-  const [found, setFound] = useState(/** @type {{ job_id: string, name: string }[]} */ ([]));
-  /** @param {any} event */
-  const look = async ({ target: { value: q } }) => {
-    const page = await api.get("/jobs", /** @type {any} */ ({ view: "summary", q, limit: 10 })).catch(() => ({ items: [] }));
-    setFound(page.items);
+  const [found, setFound] = useState(/** @type {{ q: string, items: { job_id: string, name: string }[] }} */ ({ q: "", items: [] }));
+  /** What begins with the text that stands there now; of no earlier one, whose only job may be another. @param {any} target */
+  const find = async (target) => {
+    const q = target.value;
+    if (q === found.q) return found.items;
+    const page = await api.get("/jobs", /** @type {any} */ ({ view: "summary", q, limit: 10 })).catch(() => null);
+    if (page && q === target.value) setFound({ q, items: page.items });
+    return page?.items ?? [];
   };
   /** @param {any} event */
-  const choose = ({ target }) => {
+  const look = ({ target }) => find(target);
+  /** @param {any} event */
+  const choose = async ({ target }) => {
     const text = target.value.trim().toLowerCase();
-    const job = found.find(({ name }) => name.toLowerCase() === text) ?? (found.length === 1 ? found[0] : undefined);
+    const items = text ? await find(target) : [];
+    const job = items.find(({ name }) => name.toLowerCase() === text) ?? (items.length === 1 ? items[0] : undefined);
     if (job) names.set(job.job_id, job.name);
     target.value = text && job ? job.name : "";
     set(text ? job?.job_id ?? value : "");
   };
   return html`<label class="choice"><span>Job</span>
     <input list=${list} value=${value && nameOf(value)} placeholder="any" autocomplete="off" onInput=${look} onChange=${choose} />
-    <datalist id=${list}>${found.map(({ job_id, name }) => html`<option key=${job_id} value=${name} />`)}</datalist></label>`;
+    <datalist id=${list}>${found.items.map(({ job_id, name }) => html`<option key=${job_id} value=${name} />`)}</datalist></label>`;
 }
 
 /** A tag as the API takes it, of what is written as `team=billing`. @param {string | undefined} text */
