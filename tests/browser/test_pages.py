@@ -1,10 +1,12 @@
 """Every page, light and dark, at a desk and on a phone, after a day of runs."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+from urllib.request import Request, urlopen
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -58,6 +60,14 @@ def test_pages_stand_and_can_be_used_by_everybody(
             assert _width(visit.page) <= visit.page.viewport_size["width"], name  # type: ignore[index]
             if look == "light" or name == "jobs":
                 visit.picture(name if look == "light" else f"{name}-{look}")
+            if name == "new":
+                visit.page.get_by_label("Name").press("Escape")
+                visit.page.keyboard.press("g")
+                visit.page.keyboard.press("j")
+                visit.page.get_by_role("button", name="Leave").wait_for()
+                assert visit.findings() == []
+                visit.page.get_by_role("button", name="Leave").click()
+                visit.page.locator("table tbody tr").first.wait_for()
         assert visit.complaints == []
 
 
@@ -319,6 +329,81 @@ def test_what_is_taken_away_from_a_job_is_gone(visit: Visit, console: Loopback) 
     visit.page.get_by_role("heading", name="reindex search", exact=True).wait_for()
     expect(visit.page.get_by_text("env=prod")).to_have_count(0)
     assert sent == [{"tags": {"env": "prod"}}, {"tags": {"env": None}}]
+
+
+def test_what_was_written_survives_a_change_by_somebody_else(
+    visit: Visit, console: Loopback, rehearsed: str
+) -> None:
+    page = visit.page
+    visit.open(console)
+    page.locator("table a", has_text="weekly report").click()
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Time zone").fill("Europe/Riga")
+    job_id = page.url.split("/")[-2]
+    headers = {"Content-Type": "application/json", "If-Match": "*"}
+    body = b'{"description": "To everybody"}'
+    urlopen(Request(f"{rehearsed}/jobs/{job_id}", body, headers, method="PATCH")).close()
+
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_contain_text("Save again to put it over the newer")
+    expect(page.get_by_label("Time zone")).to_have_value("Europe/Riga")
+    assert [each for each in visit.complaints if "412" not in each] == []
+    visit.complaints.clear()
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("heading", name="weekly report", exact=True).wait_for()
+    with urlopen(f"{rehearsed}/jobs/{job_id}") as answer:
+        job = json.load(answer)
+    assert (job["timezone"], job["description"]) == ("Europe/Riga", "To everybody")
+
+
+@pytest.mark.parametrize("way", ["a key", "a link", "back"])
+def test_a_form_that_was_changed_is_not_left_without_a_question(
+    visit: Visit, console: Loopback, way: str
+) -> None:
+    page = visit.page
+
+    def leave() -> None:
+        if way == "back":
+            page.evaluate("history.back()")
+        elif way == "a link":
+            page.get_by_label("Pages").get_by_role("link", name="Jobs").click()
+        else:
+            page.get_by_role("heading", name="New job").click()
+            page.keyboard.press("g")
+            page.keyboard.press("j")
+
+    visit.open(console)
+    page.get_by_role("link", name="New job").click()
+    name = page.get_by_label("Name")
+    name.wait_for()
+    leave()
+    page.get_by_role("link", name="New job").click()
+    name.fill("half a job")
+    for answer in ("Cancel", "Leave"):
+        leave()
+        page.get_by_role("dialog", name="Leave without saving?").wait_for()
+        assert page.url.endswith("#/new")
+        expect(name).to_have_value("half a job")
+        page.get_by_role("button", name=answer, exact=True).click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Export YAML").wait_for()
+    assert page.url.endswith("#/jobs")
+    page.get_by_role("link", name="New job").click()
+    expect(name).to_have_value("")
+
+
+def test_the_team_stays_with_the_form_that_is_not_left(visit: Visit, console: Loopback) -> None:
+    page = visit.page
+    _act_for_teams(page, {"": "admin", "billing": "editor"})
+    visit.open(console, "/new")
+    page.get_by_label("Name").fill("half a job")
+    teams = page.get_by_label("Act for")
+    for answer, team, name in (("Cancel", "", "half a job"), ("Leave", "billing", "")):
+        teams.select_option("billing")
+        page.get_by_role("button", name=answer, exact=True).click()
+        expect(page.get_by_label("Name")).to_have_value(name)
+        expect(teams).to_have_value(team)
+        assert page.evaluate("sessionStorage.getItem('carillon-team')") == team
 
 
 def _fill(page: Page, group: str, label: str, text: str) -> None:

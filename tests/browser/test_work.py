@@ -331,6 +331,7 @@ def test_a_payload_that_is_no_json_is_said_to_be_none(visit: Visit, console: Loo
     expect(page.get_by_text("what the target gets: JSON, or text")).to_be_visible()
 
     page.goto(f"{console.origin}/#/jobs?q=reindex")
+    page.get_by_role("button", name="Leave").click()
     page.locator("table a", has_text="reindex search").click()
     page.get_by_role("button", name="Run now…").click()
     payload = page.get_by_role("dialog").get_by_label("Payload")

@@ -5,7 +5,7 @@ import { Dialog, Feedback } from "./lib/feedback.js";
 import { html, render, useEffect, useErrorBoundary, useState } from "./lib/html.js";
 import { keysInForce, useKeys } from "./lib/keys.js";
 import { Trouble } from "./lib/parts.js";
-import { go, href, match, usePlace } from "./lib/router.js";
+import { go, href, match, mayLeave, usePlace } from "./lib/router.js";
 import { actFor, begin, may, setRole, team } from "./lib/session.js";
 import { preference, useLoad } from "./lib/store.js";
 import { clockFace, zoneName } from "./lib/time.js";
@@ -56,13 +56,16 @@ function Bar({ path, caller, isUnknown, signOut }) {
       <button type="button" class="plain" title="UTC or local time" onClick=${flipClock}>${zoneName()}</button>
       <button type="button" class="plain" title="Light or dark (t)" aria-label="Light or dark" onClick=${nextTheme}>${isDark ? "☾" : "☼"}</button>
       <button type="button" class="plain" title="Keys (?)" aria-label="Keys" onClick=${() => dispatchEvent(new Event("carillon-help"))}>?</button>
-      ${signOut && html`<button type="button" class="plain" onClick=${signOut}>Sign out</button>`}
+      ${signOut && html`<button type="button" class="plain" onClick=${async () => (await mayLeave()) && signOut()}>Sign out</button>`}
     </div>
   </nav>`;
 }
 
 /** @param {any} event */
-const chooseTeam = (event) => actFor(event.target.value);
+async function chooseTeam({ target }) {
+  if (await mayLeave()) actFor(target.value);
+  else target.value = team();
+}
 
 const Bell = () =>
   html`<svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true"><path fill="currentColor" d="M10 2c-.8 0-1.4.6-1.4 1.3v.5c-2.4.6-3.9 2.5-3.9 5 0 3.6-1 4.9-1.7 5.6-.3.4-.1 1 .4 1h13.2c.5 0 .7-.6.4-1-.7-.7-1.7-2-1.7-5.6 0-2.5-1.5-4.4-3.9-5v-.5C11.4 2.6 10.8 2 10 2zM8 16.5a2 2 0 0 0 4 0z"/></svg>`;

@@ -89,8 +89,11 @@ function patchOf(before, after, isJob = false) {
   );
 }
 
-/** The members of a change of a job. @param {Draft} draft @param {import("../types.d.ts").Job} job */
-export const changesOf = (draft, job) => patchOf({ name: job.name, ...settingsOf(job) }, draft, true);
+/** A job as a draft. @param {import("../types.d.ts").Job} job @returns {Draft} */
+export const draftOf = (job) => ({ name: job.name, ...settingsOf(job) });
+
+/** The members of a change of a job. @param {Draft} first @param {Draft} draft */
+export const changesOf = (first, draft) => patchOf(first, draft, true);
 
 const OF_SCHEDULE = ["schedule", "timezone", "start_at", "end_at", "max_runs", "except", "dst", "window", "calendar"];
 

@@ -1,6 +1,7 @@
 // @ts-check
 // Addresses stand behind `#`: they work under any path, and no server needs to know them.
-import { useEffect, useState } from "./html.js";
+import { confirm } from "./feedback.js";
+import { html, useEffect, useLayoutEffect, useState } from "./html.js";
 
 /** @typedef {Record<string, string>} Words */
 /** @typedef {{ path: string, query: Words }} Place */
@@ -36,11 +37,42 @@ export function setQuery(changes) {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
+/** True while leaving the page would lose what is written there. */
+let isUnsaved = false;
+addEventListener("beforeunload", (event) => isUnsaved && event.preventDefault());
+
+/** Have a question asked before this page is left. @param {boolean} wanted */
+export function useUnsaved(wanted) {
+  // Before the next event: whoever saves goes on at once.
+  useLayoutEffect(() => {
+    isUnsaved = wanted;
+    return () => void (isUnsaved = false);
+  }, [wanted]);
+}
+
+/** Whether the page may be left; asks where something would be lost. */
+export async function mayLeave() {
+  const body = html`<p>What you have written here is lost then.</p>`;
+  if (isUnsaved && !(await confirm({ title: "Leave without saving?", yes: "Leave", isDangerous: true, body }))) return false;
+  isUnsaved = false;
+  return true;
+}
+
 /** The present place; renders anew when it changes. */
 export function usePlace() {
   const [now, setNow] = useState(place);
   useEffect(() => {
-    const look = () => setNow(place());
+    let shown = location.hash;
+    const look = async () => {
+      const wanted = location.hash;
+      if (isUnsaved && wanted !== shown) {
+        // The browser has gone there already.
+        history.pushState(null, "", shown);
+        return (await mayLeave()) && location.replace(wanted);
+      }
+      shown = wanted;
+      setNow(place());
+    };
     addEventListener("hashchange", look);
     return () => removeEventListener("hashchange", look);
   }, []);

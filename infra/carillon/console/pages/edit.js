@@ -1,13 +1,13 @@
 // @ts-check
 // A new job, or a change of one: the sentence, the next times and the price while it is written.
 import { Problem, api, onceKey } from "../lib/api.js";
-import { settingsOf, yaml } from "../lib/definition.js";
-import { METHODS, TARGETS, bodyOf, changesOf, defaultAt, jsonText, listText, scheduleOf, tagsText, valueAt, withValue } from "../lib/draft.js";
+import { yaml } from "../lib/definition.js";
+import { METHODS, TARGETS, bodyOf, changesOf, defaultAt, draftOf, jsonText, listText, scheduleOf, tagsText, valueAt, withValue } from "../lib/draft.js";
 import { Dialog, tell } from "../lib/feedback.js";
 import { Field, Group } from "../lib/fields.js";
 import { html, useEffect, useMemo, useState } from "../lib/html.js";
 import { Callout, Code, Head, Loaded, Trouble, Writing } from "../lib/parts.js";
-import { go, href, jobHref } from "../lib/router.js";
+import { go, href, jobHref, useUnsaved } from "../lib/router.js";
 import { may } from "../lib/session.js";
 import { useLoad, useSettled } from "../lib/store.js";
 import { Time, absolute } from "../lib/time.js";
@@ -20,6 +20,8 @@ import { Time, absolute } from "../lib/time.js";
 const ZONES = ["UTC", ...Intl.supportedValuesOf("timeZone")];
 /** @type {Draft} */
 const EMPTY = { name: "", target: { type: "webhook" }, schedule: "" };
+const CONFLICT = new Problem(412, "Somebody has changed this job meanwhile",
+  "What you have written is still here. Save again to put it over the newer definition, of which all that you did not touch stays.");
 const EVENTS = ["run.started", "run.succeeded", "run.failed", "run.retrying", "run.dead", "run.skipped", "run.missed"];
 
 /** @param {{ params: { job_id?: string } }} props */
@@ -30,8 +32,12 @@ export default function Edit({ params: { job_id } }) {
 }
 
 /** @param {{ job: Job | null, etag: string }} props */
-function Written({ job, etag }) {
-  const [draft, setDraft] = useState(/** @type {Draft} */ (job ? { name: job.name, ...settingsOf(job) } : EMPTY));
+function Written({ job, etag: firstTag }) {
+  const first = useMemo(() => (job ? draftOf(job) : EMPTY), []);
+  const [draft, setDraft] = useState(first);
+  const [etag, setEtag] = useState(firstTag);
+  const [isSaved, setSaved] = useState(false);
+  useUnsaved(may() && !isSaved && Object.keys(changesOf(first, draft)).length > 0);
   const [problem, setProblem] = useState(/** @type {Problem | null} */ (null));
   const [isBusy, setBusy] = useState(false);
   const [isYaml, setYaml] = useState(false);
@@ -46,12 +52,16 @@ function Written({ job, etag }) {
     setBusy(true);
     try {
       const made = job
-        ? await api.patch("/jobs/{job_id}", { job_id: job.job_id }, changesOf(draft, job), etag)
+        ? await api.patch("/jobs/{job_id}", { job_id: job.job_id }, changesOf(first, draft), etag)
         : await api.post("/jobs", {}, bodyOf(draft), key);
+      setSaved(true);
       tell(job ? `Changed ${made.name}` : `Created ${made.name}`);
       go(`/jobs/${encodeURIComponent(made.job_id)}`);
     } catch (error) {
-      setProblem(error instanceof Problem ? error : new Problem(0, "Not sent", String(error)));
+      const { status } = /** @type {any} */ (error);
+      // Whoever saves again knows of the newer definition, and means it.
+      if (status === 412) setEtag("*");
+      setProblem(status === 412 ? CONFLICT : error instanceof Problem ? error : new Problem(0, "Not sent", String(error)));
       setBusy(false);
     }
   };
