@@ -259,6 +259,47 @@ def test_runs_that_come_leave_no_hole_before_the_earlier_ones(
     assert shown == [runs[newest - 1 - at]["fire_at"] for at in range(len(shown))]
 
 
+def test_limits_that_cannot_be_saved_without_a_token_are_told(visit: Visit) -> None:
+    there, here = "https://sign.in", "https://stack.example"
+    page = visit.page
+    caller = {"role": "admin", "is_operator": True, "teams": {}}
+    quota = {"name": "jobs", "limit": 10, "use": 1, "own": True}
+    answers: dict[str, Any] = {
+        "/.well-known/carillon": {"sign_in_url": there, "console_client_id": "c"},
+        "/deployment": {"caller": caller},
+        "/quota": {"owner": "user/ada", "quotas": [quota]},
+        "/status": {},
+    }
+    site = Site(api="..", sign_in="oidc", connect_to=(there,))
+
+    def answer(route: Route) -> None:
+        path = urlsplit(route.request.url).path
+        if path.startswith("/console/"):
+            told = site.answer(path.removeprefix("/console/").replace("index.html", ""))
+            route.fulfill(status=told.status, headers=dict(told.headers), body=told.body)
+        elif route.request.method == "PUT":
+            route.fulfill(status=401, json={"message": "Unauthorized"})
+        else:
+            route.fulfill(json=answers[path])
+
+    def sign_in(route: Route) -> None:
+        allowed = {"Access-Control-Allow-Origin": here}
+        is_first = "authorization_code" in (route.request.post_data or "")
+        told = {"access_token": "t", "refresh_token": "r"}
+        route.fulfill(status=200 if is_first else 503, json=told, headers=allowed)
+
+    page.route(f"{here}/**", answer)
+    page.route(f"{there}/**", sign_in)
+    page.goto(f"{here}/console/index.html#/quotas")
+    page.wait_for_url(f"{there}/oauth2/authorize?*")
+    asked = dict(parse_qsl(urlsplit(page.url).query))
+    page.goto(f"{asked['redirect_uri']}?code=1&state={asked['state']}")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").get_by_text("Not signed in again")).to_be_visible()
+    assert [each for each in visit.complaints if "401" not in each and "503" not in each] == []
+    visit.complaints.clear()
+
+
 def test_a_refused_sign_in_is_said_and_tried_again_and_its_end_is_one(visit: Visit) -> None:
     there, here = "https://sign.in", "https://stack.example"
     site = Site(api="..", sign_in="oidc", connect_to=(there,))

@@ -70,7 +70,8 @@ function Limits({ found, set }) {
       setErrors([]);
       tell("Saved: it counts within half a minute");
     } catch (error) {
-      const { title, detail, errors: told } = /** @type {Problem} */ (error);
+      // A token that could not be renewed names no fields.
+      const { title, detail, errors: told = [] } = /** @type {Problem} */ (error);
       setErrors(told);
       if (!told.length) tell(title, detail, true);
     }
