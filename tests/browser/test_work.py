@@ -266,6 +266,20 @@ def test_what_is_copied_for_a_shell_acts_for_the_team(
     expect(page.locator("pre")).to_contain_text("carillon --team 'it'\\''s' apply jobs.yaml")
 
 
+def test_a_name_is_no_earlier_command_of_a_shell(
+    visit: Visit, console: Loopback, busy: str
+) -> None:
+    (job,) = ask(busy, "GET", "/jobs?q=reindex")["items"]
+    page = visit.page
+    page.route(
+        f"**/api/jobs/{job['job_id']}",
+        lambda route: route.fulfill(json={**job, "name": "wow!ls"}),
+    )
+    visit.open(console, f"/jobs/{job['job_id']}?tab=definition")
+    page.get_by_role("button", name="curl").click()
+    expect(page.locator("pre")).to_contain_text('/jobs/named/wow%21ls"')
+
+
 def test_a_page_without_runs_is_not_the_end_of_them(
     visit: Visit, console: Loopback, busy: str
 ) -> None:

@@ -59,9 +59,9 @@ export const manifestOf = (jobs) => yaml({ jobs: Object.fromEntries(jobs.map((jo
 /** @param {string} text */
 const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** @param {Job} job */
+/** A shell that is typed to reads `!` within double quotes as an earlier command. @param {Job} job */
 export const curlOf = (job) =>
-  `curl -X PUT "$CARILLON_API_URL/jobs/named/${encodeURIComponent(job.name)}" \\\n` +
+  `curl -X PUT "$CARILLON_API_URL/jobs/named/${encodeURIComponent(job.name).replaceAll("!", "%21")}" \\\n` +
   `  -H "Authorization: Bearer $CARILLON_TOKEN" -H "Content-Type: application/json" \\\n` +
   (team() && `  -H ${quoted(`Carillon-Team: ${team()}`)} \\\n`) +
   `  -d ${quoted(JSON.stringify(settingsOf(job), null, 2))}\n`;
