@@ -179,6 +179,28 @@ def _change(name: str) -> dict[str, Any]:
     return {"change_id": name, "at": AT, "by": by, "via": "api", "action": "change", "changed": []}
 
 
+def test_how_far_an_operation_is_takes_one_count(visit: Visit, console: Loopback) -> None:
+    work = {**_operation("o"), "kind": "redrive", "state": "running", "job_id": None}
+    counts: list[str] = []
+
+    def count(route: Route) -> None:
+        counts.append(route.request.url)
+        cursor = None if "cursor" in _query(route) else "more"
+        _answer(route, [_letter(f"{cursor}{number}") for number in range(100)], cursor)
+
+    page = visit.page
+    page.route("**/api/operations?*", lambda route: _answer(route, [work]))
+    page.route("**/api/operations/o", lambda route: route.fulfill(json=work))
+    page.route("**/api/dead-letters?*", count)
+    visit.open(console, "/operations")
+    expect(page.get_by_text("1 of 201 redriven")).to_be_visible()
+    for done in (50, 101):
+        work["done"] = done
+        page.evaluate(LOOK_ANEW)
+        expect(page.get_by_text(f"{done} of 201 redriven")).to_be_visible()
+    assert len(counts) == 2
+
+
 @pytest.mark.parametrize(
     ("pattern", "made", "path"),
     [

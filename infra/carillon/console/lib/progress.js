@@ -8,16 +8,19 @@ import { Status } from "./status.js";
 import { useLoad } from "./store.js";
 
 /** @typedef {import("../types.d.ts").Operation} Operation */
-/** @typedef {{ count: number, isMore: boolean }} Left */
+/** @typedef {{ count: number, isMore: boolean }} Counted */
+/** What an operation was to do in all, as it was counted at a time. @typedef {Counted & { at: number }} Total */
 
 const VERBS = { redrive: "redriven", discard: "discarded", backfill: "sent", hand_over: "handed over" };
 const OF_LETTERS = ["redrive", "discard"];
 const MOST_PAGES = 10;
+/** A count takes as many requests: it stands, but where there are more than it counts. */
+const RECOUNT_MS = 60_000;
 
 /** The filters of dead letters, as requests take them. @param {any} of */
 export const lettersOf = ({ job_id, reason, error, from, to }) => ({ job_id, reason, error, from, to });
 
-/** The number of dead letters that match; it stops counting at a thousand. @param {any} of @returns {Promise<Left>} */
+/** The number of dead letters that match; it stops counting at a thousand. @param {any} of @returns {Promise<Counted>} */
 export async function countLetters(of) {
   let count = 0;
   /** @type {string | null} */
@@ -32,14 +35,22 @@ export async function countLetters(of) {
   return { count, isMore: true };
 }
 
-/** The share that is done, 0 to 1; null where nothing tells it. @param {Operation} operation @param {Left | null} left */
-function shareOf({ state, kind, from, to, reached, done, passed_over: passedOver }, left) {
+/** The share that is done, 0 to 1; null where nothing tells it. @param {Operation} operation @param {Counted | null} total */
+function shareOf({ state, kind, from, to, reached, done, passed_over: passedOver }, total) {
   if (state === "succeeded") return 1;
   if (kind === "backfill" && from && to) {
     const [first, last, now] = [from, to, reached ?? from].map((at) => Date.parse(at));
     return /** @type {number} */ (last) > /** @type {number} */ (first) ? (/** @type {number} */ (now) - /** @type {number} */ (first)) / (/** @type {number} */ (last) - /** @type {number} */ (first)) : 0;
   }
-  return left && !left.isMore ? (done + passedOver) / Math.max(1, done + passedOver + left.count) : null;
+  return total && !total.isMore ? (done + passedOver) / Math.max(1, done + passedOver, total.count) : null;
+}
+
+/** @param {Operation} operation @param {Total | null | undefined} known @returns {Promise<Total | null>} */
+async function totalOf(operation, known) {
+  if (operation.state !== "running" || !OF_LETTERS.includes(operation.kind)) return null;
+  if (known && (!known.isMore || Date.now() - known.at < RECOUNT_MS)) return known;
+  const left = await countLetters(operation);
+  return { ...left, count: operation.done + operation.passed_over + left.count, at: Date.now() };
 }
 
 /** @param {{ label: string, share: number | null }} props */
@@ -50,24 +61,23 @@ export const Bar = ({ label, share }) =>
 export function Progress({ operation: first, ended }) {
   const { operation_id } = first;
   const load = useLoad(
-    async (_, /** @type {{ operation: Operation, left: Left | null } | null} */ before) => {
+    async (_, /** @type {{ operation: Operation, total: Total | null } | null} */ before) => {
       if (before && before.operation.state !== "running") return before;
       const operation = before || first.state === "running" ? await api.get("/operations/{operation_id}", { operation_id }) : first;
-      const isOver = operation.state !== "running";
-      if (isOver && first.state === "running") ended?.();
-      return { operation, left: isOver || !OF_LETTERS.includes(operation.kind) ? null : await countLetters(operation) };
+      if (operation.state !== "running" && first.state === "running") ended?.();
+      return { operation, total: await totalOf(operation, before?.total) };
     },
     [operation_id],
     { every: 2 },
   );
-  const { operation, left } = load.data ?? { operation: first, left: null };
+  const { operation, total } = load.data ?? { operation: first, total: null };
   const { kind, state, done, passed_over: passedOver, per_minute, note, left: stayed } = operation;
-  const total = left && `${(done + passedOver + left.count).toLocaleString("en")}${left.isMore ? "+" : ""}`;
-  const cancel = () => attempt("Cancelled", async () => load.set({ operation: await api.post("/operations/{operation_id}/cancel", { operation_id }), left: null }));
+  const of = total && `${Math.max(done + passedOver, total.count).toLocaleString("en")}${total.isMore ? "+" : ""}`;
+  const cancel = () => attempt("Cancelled", async () => load.set({ operation: await api.post("/operations/{operation_id}/cancel", { operation_id }), total: null }));
   return html`<div class="progress">
-    <${Bar} label=${`${kind}, the share that is done`} share=${shareOf(operation, left)} />
+    <${Bar} label=${`${kind}, the share that is done`} share=${shareOf(operation, total)} />
     <p><${Status} of=${state} />
-      <span>${done.toLocaleString("en")}${total ? ` of ${total}` : ""} ${VERBS[kind]}${passedOver > 0 ? `, ${passedOver} passed over` : ""}</span>
+      <span>${done.toLocaleString("en")}${of ? ` of ${of}` : ""} ${VERBS[kind]}${passedOver > 0 ? `, ${passedOver} passed over` : ""}</span>
       ${state === "running" && kind !== "hand_over" && html`<span class="quiet">at most ${per_minute} a minute</span>`}
       ${state === "running" && html`<${Writing}><button type="button" class="small" onClick=${cancel}>Cancel</button><//>`}
       ${note && html`<span class="quiet">${note}</span>`}</p>
