@@ -163,6 +163,21 @@ def test_a_job_is_chosen_by_the_whole_text(visit: Visit, console: Loopback) -> N
     page.wait_for_url("**job_id=nightly+report")
 
 
+@pytest.mark.parametrize("label", ["Job", "Tag"])
+def test_a_filter_stays_while_it_is_written(visit: Visit, console: Loopback, label: str) -> None:
+    """Though the page is live."""
+    page = visit.page
+    visit.open(console, "/activity")
+    page.locator("tbody tr").first.wait_for()
+    field = page.get_by_label(label)
+    field.press_sequentially("hear", delay=100)
+    for _ in range(2):
+        with page.expect_response("**/api/runs?*"):
+            page.evaluate(LOOK_ANEW)
+        page.wait_for_timeout(100)
+    expect(field).to_have_value("hear")
+
+
 def _operation(name: str) -> dict[str, Any]:
     return {
         "operation_id": name, "kind": "backfill", "state": "succeeded", "created_at": AT, "done": 1,

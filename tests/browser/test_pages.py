@@ -426,7 +426,7 @@ def test_a_form_that_was_changed_is_not_left_without_a_question(
         assert page.url.endswith("#/new")
         expect(name).to_have_value("half a job")
         page.get_by_role("button", name=answer, exact=True).click()
-    expect(page.get_by_role("dialog")).to_have_count(0)
+        expect(page.get_by_role("dialog")).to_have_count(0)
     page.get_by_role("button", name="Export YAML").wait_for()
     assert page.url.endswith("#/jobs")
     page.get_by_role("link", name="New job").click()

@@ -27,6 +27,7 @@ export function JobFilter({ value, set }) {
   const list = useId();
   const nameOf = useNames([value || null]);
   const [found, setFound] = useState(/** @type {{ q: string, items: { job_id: string, name: string }[] }} */ ({ q: "", items: [] }));
+  const [typed, setTyped] = useState(/** @type {string | null} */ (null));
   /** What begins with the text that stands there now; of no earlier one, whose only job may be another. @param {any} target */
   const find = async (target) => {
     const q = target.value;
@@ -36,18 +37,21 @@ export function JobFilter({ value, set }) {
     return page?.items ?? [];
   };
   /** @param {any} event */
-  const look = ({ target }) => find(target);
+  const look = ({ target }) => {
+    setTyped(target.value);
+    return find(target);
+  };
   /** @param {any} event */
   const choose = async ({ target }) => {
     const text = target.value.trim().toLowerCase();
     const items = text ? await find(target) : [];
     const job = items.find(({ name }) => name.toLowerCase() === text) ?? (items.length === 1 ? items[0] : undefined);
     if (job) names.set(job.job_id, job.name);
-    target.value = text && job ? job.name : "";
+    setTyped(null);
     set(text ? job?.job_id ?? value : "");
   };
   return html`<label class="choice"><span>Job</span>
-    <input list=${list} value=${value && nameOf(value)} placeholder="any" autocomplete="off" onInput=${look} onChange=${choose} />
+    <input list=${list} value=${typed ?? (value && nameOf(value))} placeholder="any" autocomplete="off" onInput=${look} onChange=${choose} />
     <datalist id=${list}>${found.items.map(({ job_id, name }) => html`<option key=${job_id} value=${name} />`)}</datalist></label>`;
 }
 

@@ -86,10 +86,17 @@ export const Choice = ({ label, value, set, of }) =>
       })}
     </select></label>`;
 
-/** A free filter. @param {{ label: string, value: string, set: (value: string) => void, hint?: string }} props */
-export const Filter = ({ label, value, set, hint }) =>
-  html`<label class="choice"><span>${label}</span>
-    <input value=${value} placeholder=${hint ?? "any"} onChange=${(/** @type {any} */ event) => set(event.target.value.trim())} /></label>`;
+/** A free filter, which counts once it is written: a live page is rendered anew meanwhile. @param {{ label: string, value: string, set: (value: string) => void, hint?: string }} props */
+export function Filter({ label, value, set, hint }) {
+  const [typed, setTyped] = useState(/** @type {string | null} */ (null));
+  /** @param {any} event */
+  const put = ({ target }) => {
+    setTyped(null);
+    set(target.value.trim());
+  };
+  return html`<label class="choice"><span>${label}</span>
+    <input value=${typed ?? value} placeholder=${hint ?? "any"} onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} onChange=${put} /></label>`;
+}
 
 /** The next page of a list. @param {{ cursor: string | null | undefined, more: () => void }} props */
 export const More = ({ cursor, more }) =>
