@@ -149,6 +149,8 @@ def _paused_early(
             continue
         calm_from = paused_at - timedelta(minutes=10)
         recent = [end for end in ends if max(from_at, calm_from) < end[0] <= paused_at]
+        if not recent:
+            continue  # its executor came again for a death of long ago
         counted_by = recent[-1][0] - (_REPORT_LAG if job.spec.target.completion else timedelta())
         has_success = any(success for at, success in recent[-limit:] if at < counted_by)
         if has_success and known.is_calm(calm_from, paused_at):

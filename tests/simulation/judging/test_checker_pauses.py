@@ -97,6 +97,14 @@ def test_a_change_of_a_paused_job_is_no_other_pause() -> None:
     assert "failures" not in dict(found(book.evidence(35)))
 
 
+def test_a_death_may_pause_its_job_much_later() -> None:
+    """Seed 9972001117: its executor died, and its message came again eleven minutes after."""
+    book = Book(pause_after_failures=1)
+    book.died(key_of(10))
+    book.becomes(670, book.job.paused(after(670), "paused since a run failed"))
+    assert "failures" not in dict(found(book.evidence(35)))
+
+
 def handed_over(job: Job, to: str, second: int, place: Job | None = None) -> tuple[Job, Job]:
     """The tombstone of a job that is handed over to an owner, and the job that begins there."""
     operation = Operation(
