@@ -170,7 +170,7 @@ class Api:
         stores, clock, settings = self._stores, self._clock, self._settings
         notices = Notices(stores.idempotency_records, stores.queue, clock, settings.run_lifetime)
         rows = (stores.notifications, stores.windows, stores.changes)
-        service = NotificationService(*rows, self._history, notices, clock, self._entropy, settings)
+        service = NotificationService(*rows, self._history, notices, clock, settings)
         NotificationRoutes(self._routes, service, self._telemetry)
 
     def _serve_views(self, jobs: JobService) -> None:

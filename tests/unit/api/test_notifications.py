@@ -142,8 +142,15 @@ def test_a_test_is_a_run_of_its_own(client: Client, world: World) -> None:
     (message,) = (each.message for each in world.queue.kept())
     assert message.key.run_id == ordered.json["run_id"]
     assert message.key.kind is RunKind.NOTICE
+    world.clock.advance(10)
     again = client.post("/notifications/ops/test")
     assert again.json["run_id"] != ordered.json["run_id"]
+
+
+def test_tests_in_quick_succession_are_one(client: Client) -> None:
+    put(client)
+    ordered = [client.post("/notifications/ops/test").json["run_id"] for _ in range(3)]
+    assert len(set(ordered)) == 1
 
 
 def test_a_delivery_is_found_by_its_id_even_without_its_notification(

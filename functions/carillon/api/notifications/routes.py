@@ -116,7 +116,7 @@ class NotificationRoutes(Resource):
     )
     def test_notification(self, name: NotificationName) -> Response[TestForm]:
         """Sends a message that says it is a test, whatever else is on its way. The notification
-        shows its delivery as the last one."""
+        shows its delivery as the last one. Tests within ten seconds are one."""
         key = self._service.test(self._owner(), name)
         return Response(202, JSON, TestForm(run_id=key.run_id))
 
