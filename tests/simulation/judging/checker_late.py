@@ -37,7 +37,7 @@ def ran_late(known: Known) -> Iterator[Violation]:
         job = known.job_at(first.job_id, first.job_revision)
         if key is None or job is None or run_id in chosen or not _is_asked_of(key, job):
             continue
-        if job.state is not JobState.ACTIVE or first.stands_for_others:
+        if job.state is not JobState.ACTIVE or first.may_be_late:
             continue
         claim = next(iter(known.writes.get(key, ())), None)
         if claim is None or claim.after is None or claim.process != first.process:

@@ -41,9 +41,11 @@ def _is_success(call: Call, outcome: Outcome | None) -> bool:
     return call.report_to is None or not outcome.is_accepted
 
 
-def _stands_for_others(taken: Received | None) -> bool:
+def _may_be_late(taken: Received | None) -> bool:
     order = None if taken is None else taken.order
-    return isinstance(order, Message) and order.missed is not None
+    if not isinstance(order, Message):
+        return False
+    return order.missed is not None or order.wait_until is not None
 
 
 def delivery_of(seen: Delivered) -> Delivery:
@@ -58,7 +60,7 @@ def delivery_of(seen: Delivered) -> Delivery:
         job_read_at=None if seen.read is None else seen.read.at,
         job_revision=None if seen.read is None else seen.read.revision,
         lane=None if seen.taken is None else seen.taken.lane,
-        stands_for_others=_stands_for_others(seen.taken),
+        may_be_late=_may_be_late(seen.taken),
         chunk_claimed_at=seen.chunk_claimed_at,
         job_lane=None if seen.read is None else seen.read.lane,
         is_untouched=task is not None

@@ -47,7 +47,7 @@ class Delivery:
     where its message was taken from, `job_lane` that of the row which was read; None where not
     known. `owner` is the one as whose the target was called, "" where not known.
     `chunk_claimed_at`: when its process had claimed the chunk that it is called in.
-    `stands_for_others`: its message represents occurrences that were missed.
+    `may_be_late`: its message represents occurrences that were missed, or has waited for a policy.
     """
 
     run_id: str
@@ -65,7 +65,7 @@ class Delivery:
     job_lane: Lane | None = None
     owner: str = ""
     chunk_claimed_at: datetime | None = None
-    stands_for_others: bool = False
+    may_be_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
