@@ -413,12 +413,17 @@ def test_a_form_that_was_changed_is_not_left_without_a_question(
             page.keyboard.press("g")
             page.keyboard.press("j")
 
+    def begin() -> None:
+        page.get_by_role("link", name="New job").click()
+        page.get_by_role("heading", name="New job").wait_for()
+
+    left = page.get_by_role("button", name="Export YAML")
     visit.open(console)
-    page.get_by_role("link", name="New job").click()
-    name = page.get_by_label("Name")
-    name.wait_for()
+    begin()
     leave()
-    page.get_by_role("link", name="New job").click()
+    left.wait_for()
+    begin()
+    name = page.get_by_label("Name")
     name.fill("half a job")
     for answer in ("Cancel", "Leave"):
         leave()
@@ -427,7 +432,7 @@ def test_a_form_that_was_changed_is_not_left_without_a_question(
         expect(name).to_have_value("half a job")
         page.get_by_role("button", name=answer, exact=True).click()
         expect(page.get_by_role("dialog")).to_have_count(0)
-    page.get_by_role("button", name="Export YAML").wait_for()
+    left.wait_for()
     assert page.url.endswith("#/jobs")
     page.get_by_role("link", name="New job").click()
     expect(name).to_have_value("")
