@@ -12,7 +12,7 @@ from carillon.domain.job import Job, Lane
 from carillon.domain.policies import CatchUp, Rate
 from carillon.domain.run import RunKey, RunKind
 from carillon.errors import MalformedMessageError, reason_of
-from carillon.schedules import CalendarRule, DstRule, Schedule, read_schedule
+from carillon.schedules import CalendarRule, DstRule, Schedule, parse_schedule
 from carillon.schedules.base import LAST_SECOND
 
 VERSION = 1
@@ -270,7 +270,7 @@ def _missed_form(missed: Missed) -> dict[str, Any]:
 
 def _missed(form: dict[str, Any]) -> Missed:
     start_at, end_at, calendar = form.get("start_at"), form.get("end_at"), form.get("calendar")
-    schedule = read_schedule(
+    schedule = parse_schedule(
         str(form["schedule"]),
         str(form["timezone"]),
         None if start_at is None else instant_of(start_at),

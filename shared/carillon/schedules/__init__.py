@@ -12,7 +12,7 @@ from carillon.schedules.kinds.at import NEVER, At
 from carillon.schedules.kinds.cron import Cron
 from carillon.schedules.kinds.interval import Delay, Every
 from carillon.schedules.kinds.union import Union
-from carillon.schedules.parsing import Schedule, parse_schedule, read_schedule
+from carillon.schedules.parsing import Schedule, parse_schedule, refuse_idle
 from carillon.schedules.placement.slots import SlotKind, Slots, slots
 from carillon.schedules.placement.window import Window, parse_window, spread_seconds
 
@@ -39,7 +39,7 @@ __all__ = [
     "parse_duration",
     "parse_schedule",
     "parse_window",
-    "read_schedule",
+    "refuse_idle",
     "slots",
     "spread_seconds",
 ]

@@ -10,7 +10,7 @@ from carillon.schedules.base import DEFAULT_DST, EPOCH, DstRule, Recurrence
 from carillon.schedules.kinds.at import At
 from carillon.schedules.kinds.cron import Cron
 from carillon.schedules.kinds.interval import Delay, Every
-from carillon.schedules.kinds.union import Simple, Union, is_loose
+from carillon.schedules.kinds.union import Simple, Union, is_drifting
 from carillon.schedules.single import FORMS, Setting, Single, single_of_mapping, single_of_text
 from carillon.schedules.zones.offsets import load_zone, when_cleared
 
@@ -20,7 +20,7 @@ LONGEST_UNION_TEXT = 1_024
 MOST_MEMBERS = 20
 """Schedules of one combination, and as many exceptions."""
 
-MOST_LOOSE = 3
+MOST_DRIFTING = 3
 """Intervals that are no whole part of a day, in one combination with exceptions: what is left of
 these is searched day by day, for years if need be."""
 
@@ -81,19 +81,19 @@ def refuse_too_many(count: int, field: str) -> None:
         raise InvalidFieldError(field, f"has {count:,} members: at most {MOST_MEMBERS} are taken")
 
 
-def _refuse_loose(combined: Union) -> None:
-    """Raises InvalidFieldError on `except` for what would take ages to search."""
-    loose = sum(1 for part in (*combined.schedules, *combined.exceptions) if is_loose(part))
-    if loose > MOST_LOOSE:
-        raise InvalidFieldError(
-            "except",
-            f"cannot go with {loose} intervals that are no whole part of a day: "
-            f"{MOST_LOOSE} are the most",
-        )
+def refuse_idle(schedule: Recurrence) -> None:
+    """Refuse a schedule that never fires, or whose search for an occurrence may take ages.
 
+    It is apart from parsing, since the search is too long to be repeated for each schedule that
+    was checked before it was stored.
 
-def refuse_empty_life(schedule: Recurrence) -> None:
-    """Raises InvalidFieldError on `end_at` for a schedule that its bounds leave no occurrence."""
+    Raises InvalidFieldError on `except` or `end_at`.
+    """
+    if isinstance(schedule, Union) and schedule.exceptions:
+        _refuse_drifting(schedule)
+        if not _ever_fires(schedule):
+            raise InvalidFieldError("except", "takes every occurrence of the schedule out")
+        return
     if isinstance(schedule, Delay) or schedule.end_at is None or _ever_fires(schedule):
         return
     begin = "the beginning" if schedule.start_at is None else f"{schedule.start_at:%FT%TZ}"
@@ -102,6 +102,16 @@ def refuse_empty_life(schedule: Recurrence) -> None:
         f'no occurrence of "{schedule.text[:60]}" lies between {begin} and '
         f"{schedule.end_at:%FT%TZ}: use a later end",
     )
+
+
+def _refuse_drifting(combined: Union) -> None:
+    drifting = sum(1 for part in (*combined.schedules, *combined.exceptions) if is_drifting(part))
+    if drifting > MOST_DRIFTING:
+        raise InvalidFieldError(
+            "except",
+            f"cannot go with {drifting} intervals that are no whole part of a day: "
+            f"{MOST_DRIFTING} are the most",
+        )
 
 
 def _combinable(schedules: Sequence[Single], field: str) -> list[Simple]:
@@ -164,28 +174,9 @@ def parse_schedule(
     local times in `timezone`, both inclusive; one shown twice is the first.
 
     Raises InvalidFieldError whose field is the path in a request that carries these: `schedule`,
-    `schedule.every`, `schedule[2].cron`, `except[0]`, `timezone`, `end_at`, ...; also for one that
-    never fires.
+    `schedule.every`, `schedule[2].cron`, `except[0]`, `timezone`, `end_at`, ... Whether it ever
+    fires is not looked at: see `refuse_idle`.
     """
-    schedule = read_schedule(value, timezone, start_at, end_at, dst, except_)
-    if isinstance(schedule, Union) and schedule.exceptions:
-        _refuse_loose(schedule)
-        if not _ever_fires(schedule):
-            raise InvalidFieldError("except", "takes every occurrence of the schedule out")
-    refuse_empty_life(schedule)
-    return schedule
-
-
-def read_schedule(
-    value: str | Mapping[str, object] | Sequence[object],
-    timezone: str = "UTC",
-    start_at: datetime | None = None,
-    end_at: datetime | None = None,
-    dst: DstRule = DEFAULT_DST,
-    except_: Sequence[object] = (),
-) -> Schedule:
-    """As `parse_schedule`, of what was checked before it was stored: whether it ever fires may take
-    a long search, which the process that serves everybody must not repeat."""
     load_zone(timezone)
     if start_at is not None:
         start_at = _bound(start_at, timezone, "start_at")

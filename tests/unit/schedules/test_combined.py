@@ -20,7 +20,6 @@ from carillon.schedules import (
     Gap,
     Union,
     parse_schedule,
-    read_schedule,
 )
 from carillon.schedules.cron.days import Days
 from carillon.schedules.kinds.exclusion_search import Exclusion
@@ -236,7 +235,7 @@ def test_what_was_checked_before_is_read_without_a_search(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Union, "second_after", search)
     text = "every 14s | 0 9 * * * except every 7s"
-    schedule = read_schedule(text)
+    schedule = parse_schedule(text)
     spec = ScheduleSpec.model_validate({"schedule": text}, context=STORED)
     of_entry = wheel._schedule(text, "UTC", None, None, "")
     assert schedule.text == spec.parsed(None).text == of_entry.text == text

@@ -17,7 +17,7 @@ from carillon.schedules import (
     Gap,
     Schedule,
     parse_schedule,
-    read_schedule,
+    refuse_idle,
 )
 from tests.unit.schedules.strategies import exact, schedules
 
@@ -57,7 +57,7 @@ def test_forms_have_one_canonical_text(value: Form, text: str) -> None:
 @given(schedules)
 def test_text_and_pickle_give_the_value_back(schedule: Schedule) -> None:
     beside = (schedule.timezone, schedule.start_at, schedule.end_at, schedule.dst)
-    from_text = read_schedule(schedule.text, *beside)
+    from_text = parse_schedule(schedule.text, *beside)
     assert from_text == pickle.loads(pickle.dumps(schedule)) == schedule
     assert hash(from_text) == hash(schedule)
 
@@ -245,14 +245,14 @@ def test_end_at_is_inclusive_and_a_naive_one_is_wall_time() -> None:
 )
 def test_unusable_end_at_is_refused(value: Form, end_at: datetime, message: str) -> None:
     with pytest.raises(InvalidFieldError, match=message) as caught:
-        parse_schedule(value, "UTC", START, end_at)
+        refuse_idle(parse_schedule(value, "UTC", START, end_at))
     assert caught.value.field == "end_at"
 
 
 def test_a_delay_that_is_longer_than_its_life_is_taken() -> None:
     # It counts from the job's generation, which may lie long before start_at.
     end_at = START + timedelta(minutes=5)
-    assert parse_schedule("every 1h after finish", "UTC", START, end_at).end_at == end_at
+    refuse_idle(parse_schedule("every 1h after finish", "UTC", START, end_at))
 
 
 RULE = DstRule(Gap.SKIP, Fold.BOTH)
@@ -359,7 +359,7 @@ def test_refused_combinations_name_the_member(
     value: Form, except_: list[Form], field: str, message: str
 ) -> None:
     with pytest.raises(InvalidFieldError, match=message) as caught:
-        parse_schedule(value, except_=except_)
+        refuse_idle(parse_schedule(value, except_=except_))
     assert caught.value.field == field
 
 
@@ -372,4 +372,6 @@ def test_refused_combinations_name_the_member(
     ],
 )
 def test_what_is_left_after_many_years_is_a_schedule(text: str, fire_at: datetime) -> None:
-    assert parse_schedule(text).next(fire_at - timedelta(days=300)) == fire_at
+    schedule = parse_schedule(text)
+    refuse_idle(schedule)
+    assert schedule.next(fire_at - timedelta(days=300)) == fire_at

@@ -21,6 +21,7 @@ from carillon.schedules import (
     Gap,
     Schedule,
     parse_schedule,
+    refuse_idle,
 )
 from carillon.schedules.zones.offsets import load_zone
 
@@ -117,9 +118,12 @@ def _compiled(
         zone = load_zone(timezone)
         start = None if start_at is None else parse_instant(start_at, zone, "start_at")
         end = None if end_at is None else parse_instant(end_at, zone, "end_at")
-        return parse_schedule(schedule, timezone, start, end, _dst_rule(gap, fold), exceptions)
+        dst = _dst_rule(gap, fold)
+        parsed = parse_schedule(schedule, timezone, start, end, dst, exceptions)
+        refuse_idle(parsed)
     except InvalidFieldError as error:
         return error
+    return parsed
 
 
 def _dst_rule(gap: str | None, fold: str | None) -> DstRule:

@@ -30,7 +30,7 @@ from carillon.schedules import (
     Union,
     parse_schedule,
     parse_window,
-    read_schedule,
+    refuse_idle,
 )
 from carillon.schedules.parsing import MOST_MEMBERS
 
@@ -55,14 +55,7 @@ def errors_of_schedule(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     wrong: dict[str, tuple[str, str]] = {}
     while True:
         try:
-            parse_schedule(
-                tried["schedule"],
-                tried["timezone"],
-                tried["start_at"],
-                tried["end_at"],
-                tried.get("dst", DEFAULT_DST),
-                tuple(tried["except"]),
-            )
+            refuse_idle(_schedule_of(tried))
         except InvalidFieldError as error:
             field = error.field.partition("[")[0].partition(".")[0]
             if field not in _HARMLESS or field in wrong:
@@ -71,6 +64,18 @@ def errors_of_schedule(values: Mapping[str, Any]) -> list[tuple[str, str]]:
             tried[field] = _HARMLESS[field]
         else:
             return list(wrong.values())
+
+
+def _schedule_of(values: Mapping[str, Any]) -> Schedule:
+    """The schedule of SCHEDULE_FIELDS; raises InvalidFieldError."""
+    return parse_schedule(
+        values["schedule"],
+        values["timezone"],
+        values["start_at"],
+        values["end_at"],
+        values.get("dst", DEFAULT_DST),
+        tuple(values["except"]),
+    )
 
 
 MOST_RUNS = 10_000
@@ -218,15 +223,7 @@ class ScheduleSpec(DefaultedDocument):
 
     def parsed(self, end_at: datetime | None) -> Schedule:
         """The schedule with this end; raises InvalidFieldError."""
-        values = self._schedule_values
-        return read_schedule(
-            values["schedule"],
-            values["timezone"],
-            values["start_at"],
-            end_at,
-            values["dst"],
-            tuple(values["except"]),
-        )
+        return _schedule_of({**self._schedule_values, "end_at": end_at})
 
     @classmethod
     def errors_of_choice(cls, given: object) -> list[tuple[str, str]]:

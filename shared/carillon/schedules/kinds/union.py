@@ -17,7 +17,7 @@ Simple = At | Every | Cron
 LONGEST_SEARCH_SECONDS = 50 * 366 * 86_400
 """A search ends when exceptions have removed everything for this long."""
 
-LONGEST_LOOSE_SEARCH_SECONDS = 5 * 366 * 86_400
+LONGEST_DRIFTING_SEARCH_SECONDS = 5 * 366 * 86_400
 """The same with intervals that are no whole part of a day: no two days are alike then, so that the
 search looks at each."""
 
@@ -122,8 +122,8 @@ class Union(Recurrence):
 
     @property
     def _longest_search(self) -> int:
-        is_slow = any(map(is_loose, (*self.schedules, *self.exceptions)))
-        return LONGEST_LOOSE_SEARCH_SECONDS if is_slow else LONGEST_SEARCH_SECONDS
+        is_slow = any(map(is_drifting, (*self.schedules, *self.exceptions)))
+        return LONGEST_DRIFTING_SEARCH_SECONDS if is_slow else LONGEST_SEARCH_SECONDS
 
     @property
     def _instants(self) -> list[int]:
@@ -143,7 +143,7 @@ class Union(Recurrence):
         return False
 
 
-def is_loose(schedule: Simple) -> bool:
+def is_drifting(schedule: Simple) -> bool:
     """True for an interval that is no whole part of a day."""
     return isinstance(schedule, Every) and _DAY_SECONDS % schedule.interval_seconds != 0
 

@@ -17,7 +17,7 @@ from carillon.domain.wheel.entry import LAST_MINUTE, Entry, EntryKey, Slot, slot
 from carillon.domain.wheel.pace import BUCKETS, Shares
 from carillon.domain.wheel.segment import Backlog, Control, Cursor, Remains
 from carillon.errors import UnreadableRowError, reason_of
-from carillon.schedules import DEFAULT_DST, CalendarRule, DstRule, Schedule, read_schedule
+from carillon.schedules import DEFAULT_DST, CalendarRule, DstRule, Schedule, parse_schedule
 from carillon.stores.dynamo.attributes import RawItem, instant_of
 from carillon.stores.dynamo.models import BacklogMap, ControlRow, CursorMap, SharesMap, WheelRow
 from carillon.stores.dynamo.table import Table, unchanged
@@ -336,7 +336,7 @@ def _page(segment: int, slot: Slot, items: Sequence[RawItem], last_key: str | No
 @lru_cache(maxsize=16_384)
 def _schedule(text: str, timezone: str, start: str | None, end: str | None, dst: str) -> Schedule:
     """The schedule of an entry, from its raw attributes; many jobs share one."""
-    return read_schedule(
+    return parse_schedule(
         text,
         timezone,
         None if start is None else instant_of(int(start)),
