@@ -21,6 +21,7 @@ from carillon.schedules import CalendarRule
 from tests.support.jobs import job_with
 from tests.support.world import LIFETIME
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT
+from tests.unit.executor.kit import SECOND
 from tests.unit.executor.packed_kit import HOUR, World, renewed, unreadable
 
 
@@ -138,6 +139,25 @@ class TestSecondMessages:
         world.crash_after_claim(order)
         world.clock.advance(61)
         assert world.handle(world.alone("a")).handled is Handled.DEFERRED
+
+    def test_one_of_an_indexer_comes_when_no_chunk_can_be_claimed_any_more(
+        self, world: World
+    ) -> None:
+        """An hour after the commit it does the rest; no tick has planned the minute yet."""
+        due_at = DUE_AT + HOUR
+        world.clock.set(due_at - SECOND)
+        control = world.indexer.control(0)
+        assert world.wheel.put_control(replace(control, horizon=minute_of(due_at)), control)
+        world.indexer.index_again(world.by_name["a"])
+        orders = [each.order for each in world.queue.kept()]
+        messages = (each for each in orders if isinstance(each, Message))
+        message = next(each for each in messages if each.key.fire_at == due_at)
+        world.clock.set(due_at)
+        assert world.handle(message).handled is Handled.DEFERRED
+        world.pack(at=due_at)
+        world.clock.set(message.starts_at)
+        assert world.handle(message).handled is Handled.DROPPED
+        assert world.called() == [("a", 1), ("b", 1)]
 
     def test_what_failed_in_its_chunk_goes_on(self, world: World) -> None:
         """By its row, as ever."""

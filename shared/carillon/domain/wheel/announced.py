@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from carillon.domain.calendar import Resolved
+from carillon.domain.chunks.looking import CLAIMED_WITHIN
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp
@@ -58,11 +59,14 @@ def begins_late(job: Job, now: datetime) -> bool:
 
 
 def _in_time(job: Job, resolved: Resolved, until: datetime) -> Iterator[Message]:
-    """Those that are no matter of catch-up. An indexer that stood still in its commit for more than
-    an hour sends second messages of what ticks send in chunks by now: as what is caught up on, they
-    look there."""
+    """Those that are no matter of catch-up. More than an hour after the generation was made, second
+    messages are of what ticks send in chunks by now: they come when none can be claimed any more,
+    and look there, as what is caught up on."""
     for message in messages_until(job, resolved.sent, until):
-        yield replace(message, in_time=True) if job.is_chunked(message.due_at) else message
+        if job.is_chunked(message.due_at):
+            claimed_by = message.due_at + CLAIMED_WITHIN
+            message = replace(message, in_time=True, wait_until=claimed_by)
+        yield message
 
 
 @dataclass(frozen=True, slots=True)
