@@ -163,7 +163,7 @@ class Api:
         redriver = Redriver(stores.runs, indexer, clock, entropy, settings.run_lifetime)
         letters = DeadLetterService(jobs, stores.notifications, history, redriver, clock)
         DeadLetterRoutes(routes, letters, operations, acts, telemetry)
-        missed = MissedService(jobs, calendars, history, clock)
+        missed = MissedService(jobs, calendars, history, clock, settings.run_lifetime)
         BackfillRoutes(routes, missed, operations, acts, telemetry)
 
     def _serve_notifications(self) -> None:

@@ -16,6 +16,7 @@ from carillon.domain.execution.missed import (
 from carillon.domain.job import Job
 from carillon.domain.run import Run, RunKind
 from carillon.schedules import Delay, Recurrence
+from carillon.schedules.base import EPOCH
 from carillon.services.history import History
 
 CHUNK = 250
@@ -57,8 +58,10 @@ class MissedSearch:
         until_at: datetime,
         now: datetime,
         limit: int,
+        kept_since: datetime = EPOCH,
     ) -> Found:
-        """At most `limit` missed occurrences from the newest on, in [from_at, until_at].
+        """At most `limit` missed occurrences from the newest on, in [from_at, until_at]. Rows that
+        were written before `kept_since` may have expired.
 
         A fixed delay has none: its occurrences follow from its runs.
         """
@@ -72,7 +75,7 @@ class MissedSearch:
             rows, rows_read = self._read_of_both(job, chunk)
             covering += [row for row in rows if row.key.kind is RunKind.MISSED]
             own = [row for row in rows if row.key.kind is not RunKind.MISSED]
-            for missed in missed_among(job, chunk, [*covering, *own], now):
+            for missed in missed_among(job, chunk, [*covering, *own], now, kept_since):
                 if len(found) == limit:
                     return Found(tuple(found), found[-1].fire_at, is_complete=False)
                 found.append(missed)

@@ -95,7 +95,8 @@ class DeadLetterBody(Document):
 class BackfillBody(Document):
     """`from` and `to` are fire times, both inclusive, at most 366 days apart and in the past, with
     at most 50,000 occurrences between them. `only: missed` leaves out those with a success, those
-    under way, and those that somebody has cancelled or discarded."""
+    under way, those that somebody has cancelled or discarded, and those so old that a run of them
+    is not kept any more."""
 
     from_at: Instant = Field(alias="from")
     to: Instant

@@ -88,7 +88,8 @@ class BackfillRoutes(Resource):
     ) -> Response[MissedList]:
         """Fire times of its schedule, as schedule and calendar are now, that have no success and
         are not under way: never sent, as while it was paused; skipped for whatever reason; dead.
-        Cancelled runs and discarded dead letters are not among them, nor are closed days.
+        Cancelled runs and discarded dead letters are not among them, nor are closed days, nor what
+        is so old that a run of it is not kept any more; of a pause none is before its end.
 
         By default since its last pause began, or of the last day if it had none; until now. At most
         366 days, and at most about 10,000 occurrences at once. To run them: `POST

@@ -26,6 +26,7 @@ from carillon.api.operations.models import (
 from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock, Entropy, ceil_second
 from carillon.domain.calendar import Calendar
+from carillon.domain.execution.missed import known_since
 from carillon.domain.idempotency import IdempotencyRecord, record_key
 from carillon.domain.operation import (
     MOST_PER_MINUTE,
@@ -333,12 +334,18 @@ class MissedService:
     """Nothing here writes; raises MissingError, StoreUnavailableError as JobService."""
 
     def __init__(
-        self, jobs: JobService, calendars: VersionedRows[Calendar], history: History, clock: Clock
+        self,
+        jobs: JobService,
+        calendars: VersionedRows[Calendar],
+        history: History,
+        clock: Clock,
+        run_lifetime: timedelta,
     ) -> None:
         self._jobs = jobs
         self._calendars = calendars
         self._search = MissedSearch(history)
         self._clock = clock
+        self._run_lifetime = run_lifetime
 
     def of_job(
         self,
@@ -351,10 +358,12 @@ class MissedService:
         """The missed occurrences of [from_at, until_at], newest first; raises InvalidFieldError.
 
         From the beginning of the last pause on (a year back at most), or of the last day if there
-        was none; until now at the latest; and none before the job was created.
+        was none; until now at the latest; and none before the job was created, nor where the rows
+        of runs may have expired.
         """
         job = self._jobs.get(owner, job_id)
         now = self._clock.now()
+        kept_since = now - self._run_lifetime
         last = min(until_at or now, now)
         since = last_pause_at(job) or now - DEFAULT_SPAN
         first = max(job.created_at, from_at or max(since, last - LONGEST_SPAN))
@@ -362,7 +371,8 @@ class MissedService:
             raise InvalidFieldError("to", "must not lie before from")
         if last - first > LONGEST_SPAN:
             raise InvalidFieldError("from", f"must lie within {LONGEST_SPAN.days} days of to")
+        first = max(first, known_since(job, kept_since))
         if last < first:
             return Found((), first, is_complete=True)
         opened = CalendarReader(self._calendars).opened(job)
-        return self._search.newest(job, opened, first, last, now, limit)
+        return self._search.newest(job, opened, first, last, now, limit, kept_since)

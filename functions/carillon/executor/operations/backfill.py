@@ -85,7 +85,8 @@ class Backfill:
         # Runs that this operation has sent are under way, or were: a step that is repeated sends
         # them again.
         others = [row for row in rows if row.key.request_id != operation.operation_id]
-        found = missed_among(job, chunk, others, self._ports.clock.now())
+        now = self._ports.clock.now()
+        found = missed_among(job, chunk, others, now, now - self._ports.run_lifetime)
         return [missed.fire_at for missed in found]
 
 

@@ -62,14 +62,28 @@ def another_until(job: Job) -> datetime | None:
     return job.replaced[-1].from_at if job.replaced else job.generation.from_at
 
 
+def known_since(job: Job, kept_since: datetime) -> datetime:
+    """The instant before which it is not known of any occurrence whether it was missed.
+
+    Rows that were written before `kept_since` may have expired. Nothing can have run in a pause
+    before that ended.
+    """
+    return min([kept_since, *(began for began, _ in _known_pauses(job, kept_since))])
+
+
 def missed_among(
-    job: Job, fire_times: Iterable[datetime], rows: Iterable[Run], now: datetime
+    job: Job,
+    fire_times: Iterable[datetime],
+    rows: Iterable[Run],
+    now: datetime,
+    kept_since: datetime,
 ) -> list[MissedOccurrence]:
     """Those of the job's `fire_times` that were missed, in their order.
 
     `rows` are all of the job's at these fire times, and those of catch-ups that cover them. Missed
     is what has no success and is not under way, except what somebody has decided about: cancelled
-    runs and discarded dead letters.
+    runs and discarded dead letters; and what may have had a row that has expired, as those may have
+    that were written before `kept_since`.
     """
     by_fire_time: defaultdict[datetime, list[Run]] = defaultdict(list)
     covering = []
@@ -78,12 +92,14 @@ def missed_among(
             by_fire_time[row.key.fire_at].append(row)
         elif row.key.kind is RunKind.MISSED:
             covering.append(row)
-    pauses = list(pauses_of(job))
+    pauses, known_pauses = list(pauses_of(job)), _known_pauses(job, kept_since)
     certain_until = now - timedelta(seconds=job.spread_seconds) - JUST_DUE
     found = []
     for fire_at in fire_times:
         missed = _missed(fire_at, by_fire_time[fire_at], covering)
         has_row = missed is not None and missed.run_id is not None
+        if not has_row and fire_at < kept_since and not _is_within(fire_at, known_pauses):
+            continue
         if missed and (has_row or fire_at <= certain_until or _is_within(fire_at, pauses)):
             found.append(missed)
     return found
@@ -101,6 +117,11 @@ def _missed(
         if row.covers_from is not None and row.covers_from <= fire_at <= row.key.fire_at:
             return MissedOccurrence.by(fire_at, row)
     return MissedOccurrence(fire_at)
+
+
+def _known_pauses(job: Job, kept_since: datetime) -> list[Pause]:
+    """The pauses whose occurrences can have had no row before `kept_since`."""
+    return [each for each in pauses_of(job) if each[1] is None or each[1] >= kept_since]
 
 
 def _is_within(fire_at: datetime, pauses: Sequence[Pause]) -> bool:

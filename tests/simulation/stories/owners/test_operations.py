@@ -177,6 +177,17 @@ def test_a_second_backfill_runs_them_again(world: World, regular: Job) -> None:
     assert (ended.done, ended.passed_over) == (0, 24)
 
 
+def test_what_ran_before_its_rows_expired_is_not_run_again(world: World, regular: Job) -> None:
+    world.clock.set(SPAN["until_at"] - timedelta(minutes=4) + LIFETIME)
+
+    only = begin(
+        world, OperationKind.BACKFILL, 600, job_id=regular.job_id, only_missed=True, **SPAN
+    )
+
+    ended = run_to_end(world, only)
+    assert (ended.done, ended.passed_over) == (1, 23)
+
+
 def test_only_what_was_missed_is_run(world: World, regular: Job) -> None:
     kept = put_dead(world, regular, 1, key=_key(regular, 10))[0]
     put_dead(world, regular, 1, key=_key(regular, 15), status=RunStatus.SUCCEEDED)

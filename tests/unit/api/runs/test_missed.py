@@ -228,6 +228,28 @@ def test_a_long_pause_is_looked_at_for_a_year(client: Client, world: World, job:
     assert [item["fire_at"] for item in told["items"]] == ["2027-04-05T12:00:00Z"]
 
 
+def test_what_ran_so_long_ago_that_no_row_is_left_is_not_missed(
+    client: Client, world: World, job: Json
+) -> None:
+    path = f"/jobs/{job['job_id']}"
+    world.clock.set(at(3) + timedelta(seconds=1))
+    client.post(f"{path}/pause")
+    world.clock.set(at(6) + timedelta(seconds=1))
+    client.post(f"{path}/resume")
+    span = {"from": at(1).isoformat(), "to": at(9).isoformat()}
+    kept = world.settings.run_lifetime
+
+    world.clock.set(at(6) + kept)
+    assert set(missed(client, job, **span)) == {4, 5, 6, 7, 8, 9}, "none of 4 to 6 ran before 6"
+    world.clock.set(at(8) + kept)
+    assert set(missed(client, job, **span)) == {8, 9}
+    told = client.get(f"{path}/missed", **span).json
+    assert (told["from"], told["complete"]) == (at(8).strftime("%Y-%m-%dT%H:%M:%SZ"), True)
+    world.clock.set(at(9) + timedelta(days=60))
+    assert missed(client, job, **span) == {}
+    assert min(missed(client, job, limit="1000")) > 1000, "nor since a pause that is long over"
+
+
 def test_a_long_span_is_refused(client: Client, world: World, job: Json) -> None:
     world.clock.advance(timedelta(days=400).total_seconds())
     answer = client.get(f"/jobs/{job['job_id']}/missed", **{"from": "2026-03-01T00:00:00Z"})
