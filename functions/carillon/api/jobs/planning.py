@@ -12,6 +12,7 @@ from carillon.api.jobs.request_models import JobPatch
 from carillon.clock import Clock, Entropy, ceil_second, utc_text
 from carillon.domain.calendar import Calendar, shifts
 from carillon.domain.changes.handing_over import is_in_hand
+from carillon.domain.execution.next_run import needed_until
 from carillon.domain.execution.resuming import (
     LONGEST_PAUSE,
     SHORTEST_PAUSE,
@@ -104,9 +105,9 @@ class Planner:
         generation = self.generation(now, stored.generation if stored else None)
         tombstone = old
         if old.state is not JobState.RENAMED:
-            lifetime = self._settings.run_lifetime
+            until = needed_until(old, now, self._settings.run_lifetime)
             ended = self.generation(now, old.generation)
-            tombstone = old.renamed(ended, now, now + lifetime, author, job_id)
+            tombstone = old.renamed(ended, now, until, author, job_id)
         began_at = tombstone.generation.from_at
         if now - began_at <= LONGEST_RENAMING:
             generation = replace(generation, from_at=began_at)

@@ -15,6 +15,7 @@ from carillon.domain.changes.handing_over import (
     settled,
     taken_back,
 )
+from carillon.domain.execution.next_run import needed_until
 from carillon.domain.execution.resuming import is_over, resumed_after
 from carillon.domain.execution.successors import predecessor_id
 from carillon.domain.job import Generation, Job, JobState
@@ -183,7 +184,8 @@ class HandingOver:
             return f"{operation.to} has no room for it: {error.exceeded}"
         now = self._ports.clock.now()
         generation = Generation(self._new_id(job.generation, now), now.replace(microsecond=0))
-        tombstone = ended(job, operation, generation, now, now + self._ports.run_lifetime)
+        until = needed_until(job, now, self._ports.run_lifetime)
+        tombstone = ended(job, operation, generation, now, until)
         if self._ports.jobs.replace(tombstone, job.revision):
             self._ports.indexer.remove_ended_entries(job, tombstone)
         else:

@@ -150,14 +150,16 @@ def last_of(
 
 
 def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime | None:
-    """The time that the row of a completed job is kept: its runs may be open, or wait for retries,
-    for long, and so may an occurrence whose day was opened again after it was moved on.
+    """The time that the row of a completed job is kept. None, for good, where a manifest or stack
+    declares it: applied without the row it would be a new job, which runs again or has no
+    occurrence left."""
+    return None if job.managed_by else needed_until(job, now, lifetime)
 
-    None, for good, where a manifest or stack declares it: applied without the row it would be a new
-    job, which runs again or has no occurrence left.
-    """
-    if job.managed_by:
-        return None
+
+def needed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
+    """The time that the row of a job is needed after the last occurrence of its own: its runs may
+    be open, or wait for retries, for long, and so may an occurrence that was moved to another
+    day."""
     backoff = job.spec.retry.backoff
     longest_seconds = max(
         backoff.base_seconds, backoff.cap_seconds, policies.LONGEST_RETRY_DELAY_SECONDS

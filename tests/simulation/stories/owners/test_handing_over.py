@@ -1,7 +1,7 @@
 """Jobs that are handed over to another owner while they fire."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -141,6 +141,16 @@ def test_a_retry_is_its_former_owner_s(world: World) -> None:
     world.run_until(NOON + 30 * MINUTE)
     ran = [(call.fire_at.minute, call.attempt, call.owner) for call in world.targets.calls]
     assert ran == [(5, 1, OWNER), (5, 2, OWNER), (5, 3, OWNER), (25, 1, TEAM)]
+
+
+def test_a_retry_finds_its_former_owner_s_row_however_late(world: World) -> None:
+    job = world.create("job", "5 * * * *", retry=RetryPolicy(9, Backoff(cap_seconds=7 * 86_400)))
+    hand_over(world)
+    world.run_until(NOON + 3 * MINUTE)
+    row = row_of(world, job)
+    assert row.state is JobState.RENAMED
+    assert row.expires_at is not None
+    assert row.expires_at > NOON + timedelta(days=8 * 7 + 25)
 
 
 def test_a_paused_job_moves_paused_and_resumes_in_time(world: World) -> None:

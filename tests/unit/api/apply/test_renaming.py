@@ -71,6 +71,20 @@ def test_what_ran_under_the_former_name_is_not_missed(client: Client, world: Wor
     assert missed() == ["12:10", "12:20", "12:25"]
 
 
+def test_the_former_row_outlives_the_longest_waits_of_retries(client: Client, world: World) -> None:
+    """They would find no job, and their runs would never end."""
+    backoff = {"base_seconds": 86_400, "cap_seconds": 604_800}
+    sync = {**JOBS["sync"], "retry": {"max_attempts": 9, "backoff": backoff}}
+    apply(client, {"sync": sync})
+
+    apply(client, {"pull": {**sync, "was": "sync"}})
+
+    old = world.jobs.get(OWNER, job_id_of(OWNER, "sync"))
+    assert old is not None
+    assert old.expires_at is not None
+    assert old.expires_at > world.clock.now() + timedelta(days=8 * 7 + 25)
+
+
 @pytest.mark.parametrize(("seconds", "is_continued"), [(5, True), (59, True), (62, False)])
 def test_a_renaming_that_was_interrupted_is_continued(
     client: Client, world: World, seconds: int, is_continued: bool
