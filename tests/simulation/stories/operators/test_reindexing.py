@@ -229,6 +229,25 @@ class TestFixedDelays:
         assert minutes(job, world) == [9, 18]
 
 
+def test_what_has_expired_on_the_wheel_while_all_was_off_for_a_month_goes_on(world: World) -> None:
+    """Rare schedules, and pauses that end by themselves, would be silent for good."""
+    monthly = world.create("monthly", "0 12 3 * *")
+    pausing = world.create("pausing", "*/10 * * * *")
+    world.pause(pausing, until=NOON + timedelta(days=2))
+    on = NOON + timedelta(days=31)
+    world.leap_to(on)
+    world.wheel.expire(on)
+    world.run_until(on + 2 * MINUTE)
+    assert (minutes(monthly, world), minutes(pausing, world)) == ([], [])
+
+    reindex(world)
+    world.run_until(on + 15 * MINUTE)
+    assert world.fired(pausing)[-1] == on + 10 * MINUTE
+    world.leap_to(on + timedelta(days=2) - MINUTE)
+    world.run_until(on + timedelta(days=2))
+    assert world.fired(monthly) == [on + timedelta(days=2)]
+
+
 def test_retries_that_waited_on_the_wheel_come_at_their_time(world: World) -> None:
     fixed = Backoff(1800, type=BackoffType.FIXED)
     late = Backoff(3000, type=BackoffType.FIXED)
