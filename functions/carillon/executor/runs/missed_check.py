@@ -47,6 +47,8 @@ class MissedRunCheck:
         if not missed.is_expected(job, message, closed):
             return self._without_alert(job, message, now, "no success is expected")
         run = missed.last_run(message.key, partial(self._ports.history.get, job=job))
+        if run is None and now - message.key.fire_at >= self._ports.run_lifetime:
+            return self._without_alert(job, message, now, "its run may have expired")
         note = missed.alert(run)
         if note is None or self._has_success(message):
             return self._without_alert(job, message, now, "nothing is amiss")

@@ -70,3 +70,13 @@ def test_a_retry_that_waits_a_week_finds_its_run(
     assert run.next_attempt_at == START + timedelta(days=7, minutes=1)
     tick_and_execute(world, tick_on_day=20, days_in_queue=9)
     assert [(run.status, run.attempt) for run in world.history(job)] == [(RunStatus.SUCCEEDED, 2)]
+
+
+def test_a_check_that_comes_when_its_run_has_expired_tells_of_nothing(world: World) -> None:
+    """It is due on day 7, too, long after a success whose row is gone by the time it comes."""
+    job = world.create("job", "at 2026-12-01T12:01:00", expect_within=7 * 86_400)
+    world.run_until(START + timedelta(minutes=1, seconds=1))
+    assert [run.status for run in world.history(job)] == [RunStatus.SUCCEEDED]
+    tick_and_execute(world, tick_on_day=20, days_in_queue=9)
+    assert world.history(job) == []
+    assert len(world.reports) == 2
