@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -58,6 +58,8 @@ from carillon.stores.ports import JobFilter
 
 Tell = Callable[[Item], None]
 """Called for each item as soon as it is carried out, from several threads."""
+_SHORTEST_TOMBSTONE = timedelta(days=25)
+"""The row of a job that was deleted lives at least so long (`Settings.run_lifetime`)."""
 _STAGES = 3
 """Jobs may follow calendars, and run after other jobs."""
 _Work = TypeVar("_Work")
@@ -242,8 +244,13 @@ class ApplyService:
         if old is None or old.state in (JobState.DELETED, JobState.COMPLETED):
             return None
         is_to_be = old.renamed_to in ("", job_id_of(owner, name))
-        # What has ended under the new name since was renamed: its own row says what becomes of it.
-        is_done = old.is_tombstone and stored is not None and stored.updated_at > old.updated_at
+        # What has ended under the new name since was renamed: its own row says what becomes of it,
+        # or has expired before the former one, whose retries may be waited for.
+        if stored is None:
+            is_done = self._clock.now() - old.updated_at >= _SHORTEST_TOMBSTONE
+        else:
+            is_done = stored.updated_at > old.updated_at
+        is_done = is_done and old.is_tombstone
         return old if is_to_be and not is_done else None
 
     def _deletion(self, owner: str, manager: str, name: str) -> Item:

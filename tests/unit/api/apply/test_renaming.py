@@ -295,3 +295,21 @@ def test_a_renamed_job_that_was_deleted_is_revived_as_it_was(client: Client, wor
 
     assert actions(apply(client, RENAMED))["pull"] == "revive"
     assert named(client, "pull")["state"] == "active"
+
+
+def test_so_is_one_whose_deletion_has_expired_before_the_former_row(
+    client: Client, world: World
+) -> None:
+    apply(client)
+    client.post(f"/jobs/{named(client, 'sync')['job_id']}/pause", {"reason": "poison"})
+    apply(client, RENAMED)
+    client.post(f"/jobs/{named(client, 'pull')['job_id']}/resume")
+    prune(client, "report")
+    pull = world.jobs.get(OWNER, job_id_of(OWNER, "pull"))
+    assert pull is not None
+    assert pull.expires_at is not None
+    world.clock.set(pull.expires_at)
+    del world.jobs._rows[pull.job_id]
+
+    assert actions(apply(client, RENAMED))["pull"] == "create"
+    assert named(client, "pull")["state"] == "active"
