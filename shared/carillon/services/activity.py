@@ -41,6 +41,7 @@ class ActivityWriter:
     def __init__(
         self, store: ActivityStore, clock: Clock, entropy: Entropy, lifetime: timedelta
     ) -> None:
+        """Lists and summaries reach back for `lifetime`."""
         self._store = store
         self._clock = clock
         self._entropy = entropy
@@ -55,7 +56,8 @@ class ActivityWriter:
             if not told(batch):
                 continue
             now = self._clock.now()
-            expires_at = ceil_second(now + self._lifetime)
+            # A digest looks back to the beginning of its period, a day at most, and comes later.
+            expires_at = ceil_second(now + self._lifetime + _DAY)
             at, batch_id = now.replace(microsecond=0), self._entropy.new_id(now)
             record = Record(owner, at, batch_id, batch, expires_at)
             deviations = tuple(result for result in batch if result.is_deviation)

@@ -48,6 +48,14 @@ def listed(client: Client, **query: str) -> list[tuple[str, int]]:
             return found
 
 
+def test_a_record_outlives_the_period_of_every_digest(world: World) -> None:
+    """Of a feed of one day the first failures of a day's period would be gone by its end."""
+    clock = type(world.clock)(FIRED)
+    assert ActivityWriter(world.activity, clock, _IDS, timedelta(days=1)).write([result()]) == []
+    (kept,) = world.activity.read(OWNER, FIRED.replace(hour=0, minute=0, second=0))
+    assert kept.expires_at > FIRED + timedelta(days=1, hours=1)
+
+
 def test_a_result_as_the_answer_has_it(client: Client, world: World) -> None:
     dead = result(reason="exhausted", error_kind="http_503", tags=(("team", "billing"),))
     record(world, dead)
