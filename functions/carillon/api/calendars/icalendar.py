@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 import recurring_ical_events  # type: ignore[import-untyped]  # it has no stubs
-from icalendar import Calendar
+from icalendar import Calendar, use_zoneinfo
 
 from carillon.api.calendars.models import LARGEST_ICALENDAR_BYTES, Ranges
 from carillon.errors import InvalidFieldError, quoted
@@ -83,6 +83,9 @@ def _spans(text: str, first: date, last: date) -> Ranges:
 
 
 def _parsed(text: str) -> Any:
+    # The library keeps each zone that a file defines for all that it reads later, which may be
+    # another owner's: the choice of a source of zones forgets them.
+    use_zoneinfo()  # type: ignore[no-untyped-call]
     calendar = Calendar.from_ical(text)
     if calendar.name != "VCALENDAR":
         raise _refusal("must be one VCALENDAR, as a file that begins with BEGIN:VCALENDAR")

@@ -26,6 +26,14 @@ def calendar(*events: str) -> str:
     return head + "".join(events) + "END:VCALENDAR\r\n"
 
 
+def zone(name: str, offset: str) -> str:
+    """The definition of a time zone that is always as far from UTC."""
+    lines = ("DTSTART:19700101T000000", f"TZOFFSETFROM:{offset}", f"TZOFFSETTO:{offset}")
+    inside = ("BEGIN:STANDARD", *lines, "END:STANDARD")
+    whole = ("BEGIN:VTIMEZONE", f"TZID:{name}", *inside, "END:VTIMEZONE")
+    return "".join(f"{line}\r\n" for line in whole)
+
+
 def closed(*lines: str) -> list[str]:
     """The days that an event closes, as `first..last`."""
     ranges = closed_ranges(calendar(event(*lines)), NOW)
@@ -217,6 +225,21 @@ def test_it_works_in_any_thread() -> None:
     thread.join()
 
     assert found == [["2026-12-24"]]
+
+
+@pytest.mark.parametrize("name", ["Office", "W. Europe Standard Time", "/example.com/Europe/Riga"])
+def test_a_zone_that_a_file_defines_is_none_of_the_next_file_s(name: str) -> None:
+    """Files may be of different owners, and such names are in many programs' files."""
+    nightly = event(
+        f"DTSTART;TZID={name}:20260401T003000",
+        f"DTEND;TZID={name}:20260401T010000",
+        "RRULE:FREQ=DAILY;UNTIL=20260403T223000Z",
+        "EXDATE:20260401T223000Z",
+    )
+    closed_ranges(calendar(zone(name, "-1100"), event("DTSTART;VALUE=DATE:20260101")), NOW)
+    days = closed_ranges(calendar(zone(name, "+0200"), nightly), NOW)
+    first, third, fourth = (date(2026, 4, day) for day in (1, 3, 4))
+    assert days == [(first, first), (third, fourth)]
 
 
 def test_imported_days_are_merged_with_the_others_and_the_text_is_not_kept(client: Client) -> None:
