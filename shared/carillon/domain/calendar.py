@@ -12,7 +12,7 @@ from carillon.domain.spec.options import Cli
 from carillon.schedules import At, Delay, OnOpenDays, Recurrence, Schedule
 from carillon.schedules.base import seconds_down
 from carillon.schedules.calendars.closed_days import MOST_SHIFTED_DAYS, CalendarRule, ClosedDays
-from carillon.schedules.calendars.open_days import Either
+from carillon.schedules.calendars.either import Either
 from carillon.schedules.zones import offsets as zones
 
 CalendarName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", examples=["holidays"])]
@@ -91,7 +91,8 @@ class Resolved:
         is_delay = isinstance(self.schedule, Delay)
         rule = CalendarRule.NEXT_BUSINESS_DAY if is_delay else use.rule
         alone = At(fire_at.astimezone(UTC), self.schedule.timezone, dst=self.schedule.dst)
-        found = OnOpenDays(alone, closed, rule).next(fire_at - _REACH)
+        around = OnOpenDays(alone, closed, rule).between(fire_at - _REACH, fire_at + _REACH)
+        found = next(around, None)
         if found is None or is_delay or has(self.open, found) or not has(self.schedule, fire_at):
             return found
         return self._by_local_time(fire_at, found)
@@ -104,11 +105,26 @@ class Resolved:
         use, closed = self.use, self.closed
         if use is None or closed is None or use.rule is not CalendarRule.NEXT_BUSINESS_DAY:
             return _comes_by(self.open, fire_at, last)
-        staying = OnOpenDays(self.schedule, closed, CalendarRule.SKIP)
-        if _comes_by(staying, fire_at, last):
-            return True
-        landings = map(self.landing, self.schedule.between(fire_at, last))
-        return any(landing is not None and landing <= last for landing in landings)
+        return self._lands_by(closed, fire_at, last)
+
+    def _lands_by(self, closed: ClosedDays, fire_at: datetime, last: datetime) -> bool:
+        """The same under a calendar that moves occurrences to later days.
+
+        Of a closed day no more is looked at once the others there land later still: where they are
+        many, each look would take as long as an outage lasts.
+        """
+        beyond = last + _LONGEST_GAP
+        at = fire_at
+        while (following := next(self.schedule.between(at, last), None)) is not None:
+            at, landing = following, self.landing(following)
+            if landing is not None and landing <= last:
+                return True
+            day = local_date(self.schedule, at)
+            target = closed.open_day_from(day, CalendarRule.NEXT_BUSINESS_DAY)
+            is_near = target is not None and target <= local_date(self.schedule, beyond)
+            if not is_near or (landing is not None and landing > beyond):
+                at = max(at, _end_of(day, self.schedule))
+        return False
 
     def open_between(self, begin: datetime, end: datetime, since: datetime) -> Iterator[datetime]:
         """The `open` ones in (begin, end] but for those that are there from `since` or before
@@ -181,6 +197,11 @@ def local_date(schedule: Schedule, instant: datetime) -> date:
     return instant.astimezone(zones.load_zone(schedule.timezone)).date()
 
 
+def _end_of(day: date, schedule: Schedule) -> datetime:
+    """The last second of a local day."""
+    midnight = datetime.combine(day, time(), zones.load_zone(schedule.timezone))
+    return (midnight + timedelta(days=1)).astimezone(UTC) - timedelta(seconds=1)
+
+
 def _comes_by(occurrences: Recurrence, after: datetime, last: datetime) -> bool:
-    following = occurrences.next(after)
-    return following is not None and following <= last
+    return next(occurrences.between(after, last), None) is not None

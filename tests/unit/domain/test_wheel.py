@@ -1,14 +1,14 @@
 """Entries: effective slots, dated links, messages of fixed delays."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carillon.domain.calendar import CalendarUse
+from carillon.domain.calendar import CalendarUse, resolve
 from carillon.domain.job import Generation, Job, JobState, Lane, fires_differently
 from carillon.domain.message import Missed
 from carillon.domain.policies import CatchUp, OnComplete
@@ -26,7 +26,8 @@ from carillon.domain.wheel.entry import (
     watch_entries_of,
     watch_messages_until,
 )
-from carillon.schedules import CalendarRule, Schedule, SlotKind, parse_schedule
+from carillon.domain.wheel.segment import Backlog
+from carillon.schedules import CalendarRule, ClosedDays, Schedule, SlotKind, parse_schedule
 from tests.support.jobs import job_with
 from tests.unit.domain.samples import CURRENT, NEWER_YOUNG, NOON, OLDER, job, message
 from tests.unit.schedules.strategies import exact, schedules
@@ -77,6 +78,36 @@ class TestStandingEntries:
         assert utc.zone_digest == ""
         assert len(local) == 1
         assert "" not in local
+
+
+@pytest.mark.parametrize("rule", CalendarRule)
+@pytest.mark.parametrize("text", ["every 1s", "* * * * * * except 0 0 1 1 *"])
+@pytest.mark.parametrize("grace_seconds", [0, 1])
+def test_after_an_outage_a_calendar_that_is_closed_for_years_takes_no_time(
+    grace_seconds: int, text: str, rule: CalendarRule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For each occurrence of a minute it is asked whether a later one runs: the visit of a tick, on
+    which all owners of the segment wait, must not last for that."""
+    minute, use = minute_of(NOON), CalendarUse("season", rule)
+    closed = ClosedDays.of(set(), [(date(2000, 1, 1), date(2190, 1, 1))])
+    entry = entry_in(minute - 100, 0, text)
+    entry = replace(
+        entry, from_at=NOON - timedelta(days=3), calendar=use, grace_seconds=grace_seconds
+    )
+    assert entry.schedule is not None
+    looks: list[date] = []
+    is_closed = ClosedDays.__contains__
+
+    def counted(days: ClosedDays, day: date) -> bool:
+        looks.append(day)
+        if len(looks) > 50_000:
+            pytest.fail("it takes too long")
+        return is_closed(days, day)
+
+    monkeypatch.setattr(ClosedDays, "__contains__", counted)
+    gap = Backlog(minute - 120, done=minute - 101, until=minute, taken_up_at=NOON)
+    resolved = resolve(entry.schedule, use, closed)
+    assert len(list(messages_of(entry, minute - 100, minute, (gap,), resolved))) <= 60
 
 
 class TestDatedLinks:

@@ -188,6 +188,23 @@ def test_what_was_moved_is_found_without_a_look_at_far_days(
     assert len(looks) < 500
 
 
+@pytest.mark.parametrize("rule", CalendarRule)
+def test_nothing_is_searched_beyond_the_end_of_a_span(
+    rule: CalendarRule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = ClosedDays.of(set(), [(date(2026, 1, 1), date(2190, 1, 1))])
+    schedule = on_open_days("every 1s", "Europe/Riga", closed, rule)
+    looks: list[date] = []
+
+    def counted(days: ClosedDays, day: date) -> bool:
+        looks.append(day)
+        return days.ranges[0][0] <= day <= days.ranges[0][1]
+
+    monkeypatch.setattr(ClosedDays, "__contains__", counted)
+    assert not list(schedule.between(utc("2026-08-07"), utc("2026-08-11")))
+    assert len(looks) < 100
+
+
 def test_it_is_what_its_base_is() -> None:
     base = parse_schedule("at 2026-12-01T09:00:00 | at 2026-12-02T09:00:00", "Europe/Riga")
     schedule = OnOpenDays(base, WEEKENDS, NEXT)

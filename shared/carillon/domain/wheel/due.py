@@ -135,14 +135,14 @@ class _Outage:
         # Under a calendar that moves none, a closed day's occurrence never runs.
         may_run = resolved.missed if shifts(entry.calendar) else resolved.open
         since = max(minute_end(backlog.announced) - spread, entry.from_at)
-        first = may_run.next(max(since, in_time)) if entry.grace_seconds else None
+        within_grace = may_run.between(max(since, in_time), last) if entry.grace_seconds else ()
         return cls(
             entry=entry,
             resolved=resolved,
             since=since,
             last=last,
             in_time=in_time,
-            stand_in=first if first is not None and first <= last else None,
+            stand_in=next(iter(within_grace), None),
         )
 
     def message(self, message: Message) -> Message | None:

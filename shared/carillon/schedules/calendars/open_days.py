@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 from carillon.schedules.base import (
     FIRST_SECOND,
@@ -80,6 +80,21 @@ class OnOpenDays(Recurrence):
         return self.base.text
 
     def second_after(self, second: int) -> int | None:
+        return self._after(second, self.last_second)
+
+    def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        """As of any other; but nothing beyond `until` is searched: the next may be years ahead."""
+        second = max(seconds_down(after), self.first_second - 1)
+        end = min(seconds_down(until), self.last_second)
+        while second < end:
+            found = self._after(second, end)
+            if found is None or found > end:
+                return
+            yield datetime.fromtimestamp(found, UTC)
+            second = found
+
+    def _after(self, second: int, end: int) -> int | None:
+        """The first one after an epoch second; one beyond `end` need not be found."""
         if isinstance(self.base, Delay):
             return self._after_delay(self.base, second)
         if self.closed.is_always:
@@ -87,7 +102,7 @@ class OnOpenDays(Recurrence):
         near = nominal_local_times(self.base).second_after(second - _REACH_SECONDS)
         if near is None:
             return None
-        start, end = max(second, near - _REACH_SECONDS), self.last_second
+        start = max(second, near - _REACH_SECONDS)
         for days in _SEARCHED_DAYS:
             limit = min(start + days * _DAY_SECONDS, end)
             staying = self._staying_after(second, limit)
@@ -347,50 +362,3 @@ def _days_between(low: int, high: int) -> Iterator[tuple[int, int, int]]:
     """The days of local times low <= w < high, each with the part (from, until) that lies in it."""
     for day in range(low // _DAY_SECONDS, (high - 1) // _DAY_SECONDS + 1):
         yield day, max(low, day * _DAY_SECONDS), min(high, (day + 1) * _DAY_SECONDS)
-
-
-@dataclass(frozen=True, slots=True)
-class Either(Recurrence):
-    """The occurrences of either of two recurrences, each within its own bounds.
-
-    Never stored: it has the text, zone and bounds of the second, the schedule that it is made of.
-    """
-
-    others: Recurrence
-    base: Recurrence
-    timezone: str = field(init=False, repr=False, compare=False)
-    start_at: datetime | None = field(init=False, repr=False, compare=False)
-    end_at: datetime | None = field(init=False, repr=False, compare=False)
-    dst: DstRule = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        for name in ("timezone", "start_at", "end_at", "dst"):
-            object.__setattr__(self, name, getattr(self.base, name))
-
-    @property
-    def is_recurring(self) -> bool:  # type: ignore[override]  # the kind alone does not tell
-        return self.base.is_recurring
-
-    @property
-    def first_second(self) -> int:
-        return min(self.others.first_second, self.base.first_second)
-
-    @property
-    def last_second(self) -> int:
-        return max(self.others.last_second, self.base.last_second)
-
-    @property
-    def text(self) -> str:
-        return self.base.text
-
-    def second_after(self, second: int) -> int | None:
-        found = (first_from(one, second + 1) for one in (self.others, self.base))
-        return min((second for second in found if second is not None), default=None)
-
-    def second_before(self, second: int) -> int | None:
-        found = (last_until(one, second - 1) for one in (self.others, self.base))
-        return max((second for second in found if second is not None), default=None)
-
-    def seconds_of_minute(self, minute: int) -> tuple[int, ...]:
-        others, own = self.others.seconds_of_minute(minute), self.base.seconds_of_minute(minute)
-        return tuple(sorted({*others, *own})) if others else own
