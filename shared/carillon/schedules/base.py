@@ -123,6 +123,13 @@ class Recurrence(ABC):
             yield datetime.fromtimestamp(second, UTC)
             second = self._next_second(second)
 
+    def last_between(self, after: datetime, until: datetime) -> datetime | None:
+        """The last occurrence in (after, until]. Where there is none nothing before is searched:
+        the last one may be years ago."""
+        if next(self.between(after, until), None) is None:
+            return None
+        return self.previous(until + timedelta.resolution)
+
     def has(self, second: int) -> bool:
         """True if an epoch second is an occurrence."""
         return (

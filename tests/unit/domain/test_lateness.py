@@ -60,6 +60,24 @@ def test_the_latest_is_by_effective_times_and_under_the_calendar() -> None:
     assert latest(timedelta(hours=20), hourly, closed) == NOON.replace(hour=23)
 
 
+@pytest.mark.parametrize("rule", CalendarRule)
+def test_under_a_calendar_that_has_been_closed_for_years_nothing_before_it_is_searched(
+    rule: CalendarRule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All late messages of a job are asked that, beside those of others in their batches."""
+    closed = ClosedDays.of(set(), [(date(1980, 1, 1), date(2190, 1, 1))])
+    looks: list[date] = []
+
+    def counted(days: ClosedDays, day: date) -> bool:
+        looks.append(day)
+        return days.ranges[0][0] <= day <= days.ranges[0][1]
+
+    monkeypatch.setattr(ClosedDays, "__contains__", counted)
+    every = job(schedule=parse_schedule("every 1s"), calendar=CalendarUse("season", rule))
+    assert latest(timedelta(hours=3), every, closed) is None
+    assert len(looks) < 100
+
+
 def test_it_is_the_message_for_that_occurrence_and_is_not_passed_over_again() -> None:
     found = latest_due(EVERY_MINUTE, message(slot_key="s", returns=2), None, NOON + 5 * MINUTE)
     key = replace(KEY, fire_at=NOON + 5 * MINUTE)

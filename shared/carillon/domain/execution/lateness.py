@@ -15,7 +15,6 @@ from carillon.schedules import ClosedDays, Delay
 
 LATE = timedelta(seconds=60)
 """The grace of a job that states none."""
-_SECOND = timedelta(seconds=1)
 
 
 def grace_of(job: Job) -> timedelta:
@@ -57,8 +56,8 @@ def latest_due(
         return None
     offset = message.due_at - message.key.fire_at
     opened = resolve(job.schedule, job.spec.calendar, closed).open
-    latest = opened.previous((now - offset).replace(microsecond=0) + _SECOND)
-    if latest is None or latest <= message.key.fire_at:
+    latest = opened.last_between(message.key.fire_at, now - offset)
+    if latest is None:
         return None
     key = replace(message.key, fire_at=latest)
     # It was chosen in time: however late it comes now, it is not skipped.

@@ -52,10 +52,8 @@ def standing_in(
     """The occurrences that represent all missed ones in (since, until]: the last that may run, by
     the policy, and the last of the closed days after it, which is passed over."""
     schedule, calendar = resolved.schedule, resolved.use
-    after_end = until + timedelta.resolution
-    last_sent, last_open = resolved.missed.previous(after_end), resolved.open.previous(after_end)
-    if shifts(calendar):
-        last_open = last_sent
+    last_sent = resolved.missed.last_between(since, until)
+    last_open = last_sent if shifts(calendar) else resolved.open.last_between(since, until)
     for last, policy in ((last_open, catch_up), (last_sent, CatchUp.SKIP)):
         if last is not None and last > since:
             yield last, Missed(since, policy, schedule, calendar)
@@ -79,7 +77,7 @@ def passed_over_row(
     until = key.fire_at - timedelta(seconds=1)
     covered = islice(resolved.missed.between(message.missed.since, until), COUNT_LIMIT + 1)
     first = next(covered, None)
-    last = resolved.missed.previous(key.fire_at)
+    last = resolved.missed.last_between(message.missed.since, until)
     if first is None or last is None:
         return None
     count = 1 + sum(1 for _ in covered)
