@@ -208,7 +208,7 @@ class Audit:
         """By all rules, of the generation that counts: what the schedules of those before it were
         is not known any more, nor what that of a job was which was changed in its pause."""
         own = replace(job, previous=None, earlier=())
-        is_as_filed = job.paused_at is None or job.updated_at <= job.paused_at + _SECOND
+        is_as_filed = job.paused_at is None or job.updated_at <= job.paused_at
         evidence = Evidence(
             versions={job.job_id: [JobVersion(job.updated_at, own)]} if is_as_filed else {},
             runs=rows,

@@ -69,6 +69,7 @@ class Recorder:
         self._deployment: Deployment | None = None
         self._versions: dict[str, list[JobVersion]] = {}
         self._rows: dict[RunKey, Run] = {}
+        self._late_claims: set[str] = set()
         self._chunks = SeenChunks()
         self._writes: list[RunWrite] = []
         self._reads: dict[tuple[str, str], Read] = {}
@@ -188,11 +189,13 @@ class Recorder:
         )
 
     def _rows_at_last(self) -> Iterator[Run]:
-        """The rows; no claim is to be left beside a success in a chunk."""
+        """The rows; no claim is to be left beside a success in a chunk, unless its process had
+        stood still past its lease before it, and died."""
         stored = self._known_deployment().stores.runs
         for key, row in self._rows.items():
             claim = stored.get(key) if key in self._chunks.by_chunk else None
-            yield row if claim is None or claim.is_final else claim
+            is_left = claim is not None and not claim.is_final
+            yield claim if claim and is_left and claim.claim_id not in self._late_claims else row
 
     def _observe(
         self, task: Task | None, port: str, method: str, args: tuple[Any, ...], answer: object
@@ -284,6 +287,8 @@ class Recorder:
         if after is before or after == before:
             return
         if key in self._chunks.by_chunk and (after is None or not after.is_final):
+            if after is not None and after.lease_until and after.lease_until < self._now():
+                self._late_claims.add(after.claim_id)
             return  # a claim that is withdrawn once its chunk is seen
         if after is None:
             if method != "discard_claim":

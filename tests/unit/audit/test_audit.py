@@ -9,6 +9,7 @@ import pytest
 from carillon.audit import auditing
 from carillon.audit.auditing import Audit, Finding
 from carillon.domain.run import RunKind
+from carillon.schedules import parse_schedule
 from carillon.services.history import History
 from carillon.stores.memory import NoEvents
 from carillon.stores.ports import Stores
@@ -88,6 +89,15 @@ def test_a_planted_defect_is_found(plant: Callable[[World], None], words: str, p
     plant(world)
     told = found(world)
     assert any(words in each.text for each in told), told
+
+
+def test_what_is_changed_as_soon_as_it_is_paused_is_not_judged_by_its_new_schedule() -> None:
+    world = an_hour()
+    paused = world.pause(job(world, "steady"))
+    changed_at = paused.updated_at + timedelta(milliseconds=1)
+    changed = replace(paused, schedule=parse_schedule("every 7s"), updated_at=changed_at)
+    assert world.jobs.replace(replace(changed, revision=paused.revision + 1), paused.revision)
+    assert found(world) == []
 
 
 def test_what_lies_outside_of_the_span_is_not_judged() -> None:
