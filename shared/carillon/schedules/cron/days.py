@@ -88,7 +88,8 @@ class Days:
         self.week_days = week_days
         self.needs_both = needs_both
         self.years = years
-        self._years = None if years is None else frozenset(years)
+        # As a number whose n-th bit is the year n: a set of them takes 25 times as much.
+        self._years = None if years is None else sum(1 << year for year in years)
         any_month_day, any_week_day = month_days == ANY_MONTH_DAY, week_days == ANY_WEEK_DAY
         is_any_day = any_month_day and any_week_day if needs_both else any_month_day or any_week_day
         self.is_every_day = is_any_day and len(self.months) == 12 and years is None
@@ -100,9 +101,7 @@ class Days:
         self._is_ever: bool | None = None
 
     def matches(self, day: date) -> bool:
-        if day.month not in self.months or (
-            self._years is not None and day.year not in self._years
-        ):
+        if day.month not in self.months or not self._has_year(day.year):
             return False
         first_weekday = (day.isoweekday() - day.day + 1) % 7
         mask = self._mask(first_weekday, _length(day.year, day.month))
@@ -110,7 +109,7 @@ class Days:
 
     def in_month(self, year: int, month: int) -> int:
         """Its days as a number whose lowest bit is the first of the month."""
-        if month not in self.months or (self._years is not None and year not in self._years):
+        if month not in self.months or not self._has_year(year):
             return 0
         first_weekday = date(year, month, 1).isoweekday() % 7
         return self._mask(first_weekday, _length(year, month))
@@ -170,7 +169,7 @@ class Days:
         if self.years is not None:
             first_year = min(first_year, self.years[0])
         while year >= first_year:
-            if month in self.months and (self._years is None or year in self._years):
+            if month in self.months and self._has_year(year):
                 mask = self._mask((first + _EPOCH_WEEKDAY) % 7, _length(year, month))
                 mask &= (1 << length) - 1
                 if mask:
@@ -191,7 +190,7 @@ class Days:
             last_year = max(last_year, self.years[-1])
         while year <= last_year:
             length = _length(year, month)
-            if month in self.months and (self._years is None or year in self._years):
+            if month in self.months and self._has_year(year):
                 mask = self._mask((first + _EPOCH_WEEKDAY) % 7, length) >> passed
                 if mask:
                     return first + passed + (mask & -mask).bit_length() - 1
@@ -201,6 +200,9 @@ class Days:
             if month == 13:
                 year, month = year + 1, 1
         return None
+
+    def _has_year(self, year: int) -> bool:
+        return self._years is None or bool(self._years >> year & 1)
 
     def _mask(self, first_weekday: int, length: int) -> int:
         place = first_weekday * 4 + length - _SHORTEST

@@ -33,7 +33,6 @@ class Expression:
         "_first",
         "_hours_down",
         "_hours_up",
-        "_in_hour",
         "_last",
         "_minutes",
         "days",
@@ -61,10 +60,10 @@ class Expression:
         self.is_time_of_day = is_time_of_day
         self.is_eventbridge = is_eventbridge
         self.has_seconds = not is_eventbridge and len(text.split()) == 6
-        self._in_hour, self._minutes = _in_hour(self.seconds, self.minutes)
+        self._minutes = _table_of(self.minutes)
         self._hours_up, self._hours_down = _neighbours(self.hours)
-        self._first = self.hours[0] * _HOUR + self._in_hour[0]
-        self._last = self.hours[-1] * _HOUR + self._in_hour[-1]
+        self._first = self.hours[0] * _HOUR + self.minutes[0] * 60 + self.seconds[0]
+        self._last = self.hours[-1] * _HOUR + self.minutes[-1] * 60 + self.seconds[-1]
 
     @property
     def default_dst(self) -> tuple[Gap, Fold]:
@@ -86,7 +85,12 @@ class Expression:
     @property
     def seconds_of_day(self) -> tuple[int, ...]:
         """The local seconds of the day (0-86399) at which it can fire, ascending."""
-        return tuple(hour * _HOUR + second for hour in self.hours for second in self._in_hour)
+        return tuple(
+            hour * _HOUR + minute * 60 + second
+            for hour in self.hours
+            for minute in self.minutes
+            for second in self.seconds
+        )
 
     @property
     def bits_of_day(self) -> int:
@@ -121,12 +125,12 @@ class Expression:
             hour, rest = divmod(second, _HOUR)
             following = self._hours_up[hour]
             if following == hour:
-                place = bisect_left(self._in_hour, rest)
-                if place < len(self._in_hour):
-                    return local_time - rest + self._in_hour[place]
+                match = self._in_hour_from(rest)
+                if match is not None:
+                    return local_time - rest + match
                 following = self._hours_up[hour + 1]
             if following < 24:
-                return day * _DAY + following * _HOUR + self._in_hour[0]
+                return day * _DAY + following * _HOUR + self._first % _HOUR
             found = days.next_from(day + 1)
         return None if found is None else found * _DAY + self._first
 
@@ -137,14 +141,41 @@ class Expression:
         if days.is_every_day or days.next_from(day) == day:
             hour, rest = divmod(second, _HOUR)
             if self._hours_up[hour] == hour:
-                place = bisect_left(self._in_hour, rest)
-                if place:
-                    return local_time - rest + self._in_hour[place - 1]
+                match = self._in_hour_before(rest)
+                if match is not None:
+                    return local_time - rest + match
             previous = self._hours_down[hour]
             if previous >= 0:
-                return day * _DAY + previous * _HOUR + self._in_hour[-1]
+                return day * _DAY + previous * _HOUR + self._last % _HOUR
         found = days.last_until(day - 1)
         return None if found is None else found * _DAY + self._last
+
+    def _in_hour_from(self, start: int) -> int | None:
+        """The first second of an hour at or after one at which minute and second match.
+
+        It is worked out: a list of them has up to 3,600 numbers, and processes keep thousands of
+        expressions.
+        """
+        minute, second = divmod(start, 60)
+        if self._minutes[minute]:
+            place = bisect_left(self.seconds, second)
+            if place < len(self.seconds):
+                return start - second + self.seconds[place]
+            minute += 1
+        place = bisect_left(self.minutes, minute)
+        if place == len(self.minutes):
+            return None
+        return self.minutes[place] * 60 + self.seconds[0]
+
+    def _in_hour_before(self, end: int) -> int | None:
+        """The last second of an hour before one at which minute and second match."""
+        minute, second = divmod(end, 60)
+        if self._minutes[minute]:
+            place = bisect_left(self.seconds, second)
+            if place:
+                return end - second + self.seconds[place - 1]
+        place = bisect_left(self.minutes, minute)
+        return self.minutes[place - 1] * 60 + self.seconds[-1] if place else None
 
 
 def canonical_text(text: str) -> str:
@@ -268,10 +299,9 @@ def _days(
 
 
 @lru_cache(maxsize=1024)
-def _in_hour(seconds: tuple[int, ...], minutes: tuple[int, ...]) -> tuple[tuple[int, ...], bytes]:
-    """The seconds of an hour at which both match, ascending, and a table of its minutes."""
-    table = bytes(minute in minutes for minute in range(60))
-    return tuple(minute * 60 + second for minute in minutes for second in seconds), table
+def _table_of(minutes: tuple[int, ...]) -> bytes:
+    """For each minute of an hour 1 if it is one of these, else 0."""
+    return bytes(minute in minutes for minute in range(60))
 
 
 @lru_cache(maxsize=256)

@@ -5,7 +5,7 @@ The rules that both dialects share, and the unix dialect: Debian's cron, as cron
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from carillon.errors import quoted
@@ -38,6 +38,11 @@ class Field:
     names: Mapping[str, int] | None = None
     wraps: bool = False
     opens: bool = False
+    _all: tuple[int, ...] = field(init=False, repr=False)
+    """Every one, of which all ranges are parts: each year is a number in memory once."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_all", tuple(range(self.low, self.high + 1)))
 
     def number(self, text: str) -> int:
         found = None if self.names is None else self.names.get(text)
@@ -58,12 +63,12 @@ class Field:
         A step counts from a single number to the field's end. Raises BadTermError.
         """
         if term == "*":
-            return tuple(range(self.low, self.high + 1))
+            return self._all
         if "/" in term:
             head, _, step = term.partition("/")
             numbers = self.numbers(head)
             if len(numbers) == 1 and (self.opens or "-" not in head):
-                numbers = tuple(range(numbers[0], self.high + 1))
+                numbers = self._range(numbers[0], self.high)
             return numbers[:: step_of(step)]
         if "-" in term:
             first, _, last = term.partition("-")
@@ -72,11 +77,11 @@ class Field:
 
     def _range(self, first: int, last: int) -> tuple[int, ...]:
         if first <= last:
-            return tuple(range(first, last + 1))
+            return self._all[first - self.low : last - self.low + 1]
         if not self.wraps:
             raise BadTermError("the range runs backwards")
         # In the order of the range, so that a step counts from its first.
-        return (*range(first, self.high + 1), *range(self.low, last + 1))
+        return self._all[first - self.low :] + self._all[: last - self.low + 1]
 
 
 SECOND = Field("second", 0, 59, "0-59", opens=True)
