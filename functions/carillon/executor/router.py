@@ -122,7 +122,7 @@ class Router:
             case RunKind.OPERATION:
                 return self._operations.step(message, ends_at, alone=alone)
             case RunKind.WINDOW:
-                return self._window_end.end(message)
+                return self._window_end.end(message, ends_at)
             case _:
                 return self._runs.handle(message, ends_at, alone=alone)
 
@@ -137,7 +137,7 @@ class Router:
             case RunKind.OPERATION:
                 return self._operations.step_dead(message)
             case RunKind.WINDOW:
-                return self._window_end.end(message)
+                return self._window_end.end(message, ends_at)
             case _:
                 return self._runs.handle_dead(message, ends_at)
 

@@ -17,9 +17,9 @@ MOST_DAYS = 8
 """Days that one page looks into: where hardly anything passes its filter it is short, with more to
 come."""
 MOST_RECORDS = 2_000
-"""Records that one page reads."""
+"""Records that one page reads; one of many results counts as several of `DENSE` each."""
 MOST_SUMMED = 10_000
-"""Records that one summary reads."""
+"""Records that one summary reads, counted so, too."""
 _DAY = timedelta(days=1)
 
 
@@ -62,7 +62,7 @@ class ActivityWriter:
             record = Record(owner, at, batch_id, batch, expires_at)
             deviations = tuple(result for result in batch if result.is_deviation)
             try:
-                is_put = self._store.put(record, max(1, len(batch) // DENSE))
+                is_put = self._store.put(record, _weight(record))
                 if not is_put and deviations:
                     self._put(replace(record, results=deviations))
             except StoreUnavailableError:
@@ -154,7 +154,7 @@ class Activity:
         while day >= last_day:
             since = f"{from_at:%H:%M:%S}" if day == last_day else ""
             for record in self._store.read(owner, day, before, since):
-                records += 1
+                records += _weight(record)
                 chosen = filter(only.chooses, record.results)
                 found += sorted(chosen, key=lambda result: result.at, reverse=True)
                 if len(found) >= limit or records >= MOST_RECORDS:
@@ -172,12 +172,17 @@ class Activity:
         while day >= first:
             since = f"{from_at:%H:%M:%S}" if day == first else ""
             for record in self._store.read(owner, day, before, since):
-                records += 1
+                records += _weight(record)
                 if records > MOST_SUMMED:
                     return found, False
                 found += record.results
             day, before = day - _DAY, ""
         return found, True
+
+
+def _weight(record: Record) -> int:
+    """The number of records of `DENSE` results that it is as long as."""
+    return max(1, len(record.results) // DENSE)
 
 
 def _page(found: Sequence[Result], next_cursor: str | None) -> ActivityPage:

@@ -21,7 +21,7 @@ _FAILED = ActivityFilter(frozenset({RunStatus.MISSED.value, *(each.value for eac
 _PAGE = 500
 _MOST = 5_000
 MOST_PAGES = 25
-"""Pages of the feed that are read: the step of a window must end before its executor does."""
+"""Pages of the feed that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,16 @@ class Deviations:
         self._feed = feed
         self._history = history
 
-    def between(self, owner: str, from_at: datetime, until_at: datetime, chooses: Chooses) -> Gone:
-        """Those recorded in [from_at, until_at], of jobs that `chooses` names. The rows of a few
-        runs are read for the words of the most frequent errors."""
+    def between(
+        self,
+        owner: str,
+        from_at: datetime,
+        until_at: datetime,
+        chooses: Chooses,
+        has_time: Callable[[], bool],
+    ) -> Gone:
+        """Those recorded in [from_at, until_at], of jobs that `chooses` names, as long as time is
+        left. The rows of a few runs are read for the words of the most frequent errors."""
         found: dict[str, Noted] = {}
         examples: dict[str, RunKey] = {}
         cursor: str | None = None
@@ -53,7 +60,7 @@ class Deviations:
                     found[result.key.run_id] = _noted(result)
                     examples.setdefault(result.error_kind or "", result.key)
             cursor = page.next_cursor
-            if cursor is None or len(found) >= _MOST:
+            if cursor is None or len(found) >= _MOST or not has_time():
                 break
         return Gone(self._with_words(found, examples), cursor is None)
 

@@ -14,8 +14,9 @@ from carillon.domain.policies import RetryPolicy
 from carillon.domain.run import RunError, RunKind, RunStatus
 from carillon.errors import StoreUnavailableError
 from carillon.executor.targets import Call, Failure, Outcome, Success
+from carillon.services.activity import ActivityPage
 from tests.support.notification_kit import is_delivery, notify, said
-from tests.support.world import OWNER, World
+from tests.support.world import FUNCTION_SECONDS, OWNER, World
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -266,3 +267,24 @@ def test_the_message_of_a_window_is_that_of_its_first_revision(world: World) -> 
     assert world.notifications.put(changed, made.revision)
     world.run_until(NOON + 30 * MINUTE)
     assert kinds(world) == ["first", "digest"]
+
+
+def test_a_step_ends_before_its_process_however_long_the_feed_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notify(world)
+    create(world)
+    fail(world, ["import"])
+    world.run_until(NOON + 6 * MINUTE)
+    read, asked_at = world.executor_ports.feed.read, list[datetime]()
+
+    def slow(*asked: Any) -> ActivityPage:
+        asked_at.append(world.clock.now())
+        assert asked_at[-1] - asked_at[0] < timedelta(seconds=FUNCTION_SECONDS / 2)
+        world.clock.advance(8)
+        return replace(read(*asked[:-1]), next_cursor="more")
+
+    monkeypatch.setattr(world.executor_ports.feed, "read", slow)
+    world.run_until(NOON + 25 * MINUTE)
+    assert kinds(world) == ["first", "digest"]
+    assert not said(world)[-1]["complete"]

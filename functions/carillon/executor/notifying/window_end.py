@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from carillon.domain.message import Message
 from carillon.domain.notifying.notice import digest_notice
@@ -25,6 +25,9 @@ _ROUNDS = 8
 _RUNS_READ = (5, 200)
 """Of a job that fails: the newest that counts decides whether it works again. More are read where
 none of the first does: while a run lasts, others are skipped."""
+_LONGEST_READ = timedelta(seconds=20)
+"""Of the feed, and no more than half of what its process has left: a step that does not come to its
+end is begun anew for ever."""
 _CHECK_AGAIN = timedelta(minutes=1)
 """After the time of a step its message has come, unless nobody has sent it."""
 _DECISIVE = frozenset({RunStatus.SUCCEEDED, RunStatus.MISSED, *DEAD_LETTER})
@@ -43,8 +46,9 @@ class WindowEnd:
         self._notices = ports.notices
         self._deviations = Deviations(ports.feed, ports.history)
 
-    def end(self, message: Message) -> Report:
-        """Do the step that the message orders, once it is due."""
+    def end(self, message: Message, ends_at: datetime) -> Report:
+        """Do the step that the message orders, once it is due; the process may be stopped at
+        `ends_at`."""
         deferred = defer_early(self._ports, message)
         if deferred is not None:
             return deferred
@@ -57,7 +61,7 @@ class WindowEnd:
             is_present = window.is_open and window.opened_at == message.key.fire_at
             if not is_present or message.attempt != window.step:
                 return self._repeated(message, window, is_present=is_present)
-            if self._tell(window, notification):
+            if self._tell(window, notification, ends_at):
                 return Report(Handled.CHECKED, message, reason="the window's step is done")
         return defer(self._ports, message, self._ports.clock.now(), "the window changed each time")
 
@@ -84,13 +88,19 @@ class WindowEnd:
             if self._notices.get(last) and self._ports.runs.get(last) is None:
                 self._notices.send(last)
 
-    def _tell(self, window: Window, notification: Notification) -> bool:
+    def _tell(self, window: Window, notification: Notification, ends_at: datetime) -> bool:
         """Do the step; False if the window was changed meanwhile."""
         # News may bring this step forward, before the one whose order failed is repeated.
         self._send_decided(window)
         now = self._ports.clock.now()
+        read_until = now + min(_LONGEST_READ, (ends_at - now) / 2)
         span = window.unread(now)
-        gone = self._deviations.between(window.owner, *span, notification.is_about)
+        gone = self._deviations.between(
+            window.owner,
+            *span,
+            notification.is_about,
+            lambda: self._ports.clock.now() < read_until,
+        )
         events = events_to_tell(window, [x for x in gone.events if x.type in notification.on])
         failing = watched(window, events, now)
         recovered = self._recovered(window.owner, failing)

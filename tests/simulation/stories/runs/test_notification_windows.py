@@ -207,7 +207,7 @@ def act(state: State, actor: Actor, *, refuses: bool = False) -> tuple[State, Ac
                 settle=SETTLE,
                 console_url="",
             )
-            WindowEnd(ports).end(actor.at)
+            WindowEnd(ports).end(actor.at, port.now() + timedelta(minutes=1))
         else:
             notifier = Notifier(port, port, notices, port, port, SETTLE)  # type: ignore[arg-type]
             data = {"job_id": actor.at, "job_name": f"job {actor.at}"}
