@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date
-from functools import lru_cache
-from itertools import chain, combinations, pairwise
+from functools import lru_cache, reduce
+from itertools import chain, combinations, count, pairwise
 from math import gcd
+from operator import or_
 
 from carillon.errors import InvalidFieldError, quoted
 from carillon.schedules.base import DstRule, Fold, Gap, Recurrence, seconds_down
@@ -173,29 +174,53 @@ zones.when_cleared(_shortest_of_crons.cache_clear)
 
 def _shortest_on_the_clock(rules: Sequence[Expression]) -> int | None:
     """The shortest time between two local times, as if no clock were ever changed."""
-    times: dict[tuple[bool, ...], list[int]] = {}
+    times: dict[tuple[bool, ...], _TimesOfDay] = {}
     meetings: set[tuple[tuple[bool, ...], int, tuple[bool, ...]]] = set()
     last: tuple[tuple[bool, ...], int] | None = None
     for day in _days_of(rules):
         matching = tuple(rule.days.next_from(day) == day for rule in rules)
         if matching not in times:
             chosen = (rule for rule, matches in zip(rules, matching, strict=True) if matches)
-            times[matching] = sorted(
-                {local_time for rule in chosen for local_time in rule.seconds_of_day}
-            )
+            times[matching] = _TimesOfDay.of(reduce(or_, (rule.bits_of_day for rule in chosen)))
         if last is not None:
             meetings.add((last[0], day - last[1], matching))
         last = (matching, day)
-    found = [
-        later - earlier
-        for local_times in times.values()
-        for earlier, later in pairwise(local_times)
-    ]
+    found = [each.shortest for each in times.values() if each.shortest is not None]
     found += [
-        days * _DAY_SECONDS + times[later][0] - times[earlier][-1]
+        days * _DAY_SECONDS + times[later].first - times[earlier].last
         for earlier, days, later in meetings
     ]
     return min(found, default=None)
+
+
+_FEW = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _TimesOfDay:
+    """The first and the last of the seconds of a day, and the shortest time between two of them."""
+
+    first: int
+    last: int
+    shortest: int | None
+
+    @classmethod
+    def of(cls, bits: int) -> "_TimesOfDay":
+        """Of those whose bits are set. Lists of them for hundreds of kinds of days would take
+        hundreds of megabytes."""
+        seconds = list(_places(bits)) if bits.bit_count() <= _FEW else []
+        shortest = min((later - earlier for earlier, later in pairwise(seconds)), default=None)
+        if not seconds:  # of so many two are close
+            shortest = next(gap for gap in count(1) if bits & bits >> gap)
+        return cls((bits & -bits).bit_length() - 1, bits.bit_length() - 1, shortest)
+
+
+def _places(bits: int) -> Iterator[int]:
+    """The places of the bits that are set, ascending."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
 
 
 def _days_of(rules: Sequence[Expression]) -> Iterator[int]:
