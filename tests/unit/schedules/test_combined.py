@@ -1,5 +1,6 @@
 """Unions and exceptions, by literal times and against sets of instants."""
 
+import gc
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
@@ -23,6 +24,7 @@ from carillon.schedules import (
 )
 from carillon.schedules.cron.days import Days
 from carillon.schedules.kinds.exclusion_search import Exclusion
+from carillon.schedules.parsing import MOST_COMBINATIONS_KEPT
 from carillon.stores.dynamo import wheel
 from tests.unit.schedules.strategies import combinations, exact, instants
 
@@ -239,6 +241,18 @@ def test_what_was_checked_before_is_read_without_a_search(monkeypatch: pytest.Mo
     spec = ScheduleSpec.model_validate({"schedule": text}, context=STORED)
     of_entry = wheel._schedule(text, "UTC", None, None, "")
     assert schedule.text == spec.parsed(None).text == of_entry.text == text
+
+
+def test_few_combinations_are_kept_in_memory() -> None:
+    """A tick meets thousands of them, and each may be large."""
+    gc.collect()
+    most = sum(isinstance(each, Union) for each in gc.get_objects()) + MOST_COMBINATIONS_KEPT
+    more = MOST_COMBINATIONS_KEPT + 200
+    met = [wheel.schedule_of(f"every {n}s | 0 9 * * *", {}) for n in range(1, more)]
+    assert len(set(met)) == len(met)
+    del met
+    gc.collect()
+    assert sum(isinstance(each, Union) for each in gc.get_objects()) <= most
 
 
 def test_an_instant_far_ahead_is_found_when_nothing_is_taken_out() -> None:

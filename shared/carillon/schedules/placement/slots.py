@@ -184,7 +184,7 @@ class Slots:
     numbers: frozenset[int] = frozenset()
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1024)
 def slots(schedule: Schedule, spread_seconds: int = 0, shifts: bool = False) -> Slots:
     """The slots that hold every effective time of a schedule from 2024 on.
 

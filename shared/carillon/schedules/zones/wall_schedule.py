@@ -14,7 +14,7 @@ from carillon.schedules.zones import offsets as zones
 _DAY_SECONDS = 86_400
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def nominal_local_times(schedule: Recurrence) -> Recurrence:
     """The local times of a schedule, as a schedule in UTC whose epoch seconds are the local times.
 

@@ -18,6 +18,7 @@ from carillon.domain.wheel.pace import BUCKETS, Shares
 from carillon.domain.wheel.segment import Backlog, Control, Cursor, Remains
 from carillon.errors import UnreadableRowError, reason_of
 from carillon.schedules import DEFAULT_DST, CalendarRule, DstRule, Schedule, parse_schedule
+from carillon.schedules.parsing import is_combination
 from carillon.stores.dynamo.attributes import RawItem, instant_of
 from carillon.stores.dynamo.models import BacklogMap, ControlRow, CursorMap, SharesMap, WheelRow
 from carillon.stores.dynamo.table import Table, unchanged
@@ -309,7 +310,9 @@ def entry_of(segment: int, slot: Slot, item: RawItem) -> Entry:
 def schedule_of(text: str, item: RawItem) -> Schedule:
     """The schedule of an item that has its zone and bounds beside its text, as an entry has."""
     zone, start, end, dst = item.get("z"), item.get("a"), item.get("e"), item.get("d")
-    return _schedule(
+    # The parser keeps combinations itself: only few, since they are large.
+    parsed = _schedule.__wrapped__ if is_combination(text) else _schedule
+    return parsed(
         text,
         zone["S"] if zone else _UTC,
         start["N"] if start else None,
