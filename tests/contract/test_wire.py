@@ -105,22 +105,37 @@ def test_a_deletion_whose_answer_was_lost_is_known_as_ones_own(aws_kit: Kit, wir
     assert aws_kit.calendars.get(calendar.owner, calendar.name) is None
 
 
+def _leave_all_but_one(answer: dict[str, Any]) -> None:
+    """Make an answer say that only the first of its items was read."""
+    ((table, items),) = answer["Responses"].items()
+    left = [{name: item[name] for name in ("pk", "sk")} for item in items[1:]]
+    answer["Responses"][table] = items[:1]
+    answer["UnprocessedKeys"] = {table: {"Keys": left}}
+
+
 def test_jobs_that_a_batch_leaves_unread_are_read_again(aws_kit: Kit, wire: Wire) -> None:
     owner = aws_kit.new_owner()
     jobs = [a_job(owner, job_id=own_job_id(owner, number)) for number in range(3)]
     for job in jobs:
         assert aws_kit.jobs.create(job)
-
-    def leave_all_but_one(answer: dict[str, Any]) -> None:
-        ((table, items),) = answer["Responses"].items()
-        left = [{name: item[name] for name in ("pk", "sk")} for item in items[1:]]
-        answer["Responses"][table] = items[:1]
-        answer["UnprocessedKeys"] = {table: {"Keys": left}}
-
-    wire.edit_answer("BatchGetItem", leave_all_but_one)
+    wire.edit_answer("BatchGetItem", _leave_all_but_one)
     page = aws_kit.jobs.list(owner, 10)
     assert list(page.items) == sorted(jobs, key=lambda job: job.list_key)
     assert wire.operations()[-3:] == ["Query", "BatchGetItem", "BatchGetItem"]
+
+
+def test_those_of_a_chunk_that_one_leaves_unread_hold_up_no_other(aws_kit: Kit, wire: Wire) -> None:
+    """A request for them alone is refused as a whole, and botocore repeats that for seconds."""
+    owner = aws_kit.new_owner()
+    jobs = [a_job(owner, job_id=own_job_id(owner, number)) for number in range(3)]
+    for job in jobs:
+        assert aws_kit.jobs.create(job)
+    wire.calls.clear()
+    wire.edit_answer("BatchGetItem", _leave_all_but_one)
+    found = aws_kit.jobs.get_all([(owner, job.job_id) for job in jobs])
+    assert len(found) == 1
+    assert set(found.values()) <= set(jobs)
+    assert wire.operations() == ["BatchGetItem"]
 
 
 def test_a_job_that_the_index_still_has_is_listed_no_more(aws_kit: Kit, wire: Wire) -> None:

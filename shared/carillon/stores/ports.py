@@ -53,7 +53,8 @@ class JobStore(Protocol):
 
     def get_all(self, keys: Sequence[tuple[str, str]]) -> dict[str, Job]:
         """The rows of these owners and job ids that there are, by job id, strongly consistent;
-        those that this version cannot read are left out."""
+        those that this version cannot read are left out, and those that the store does not answer
+        with the others."""
         ...
 
     def create(self, job: Job) -> bool:

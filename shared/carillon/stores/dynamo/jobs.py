@@ -58,8 +58,7 @@ class DynamoJobStore:
 
     def get_all(self, keys: Sequence[tuple[str, str]]) -> dict[str, Job]:
         wanted = [(job_id, _JOB) for job_id in dict.fromkeys(job_id for _, job_id in keys)]
-        items = self._table.get_all(wanted, self._clock, self._entropy)
-        jobs, _ = readable(items, job_of, _id_of)
+        jobs, _ = readable(self._table.get_at_once(wanted), job_of, _id_of)
         return {job.job_id: job for job in jobs if (job.owner, job.job_id) in keys}
 
     def create(self, job: Job) -> bool:

@@ -204,17 +204,30 @@ class Table(Partitions):
         store leaves unprocessed are read again."""
         found: dict[Keys, RawItem] = {}
 
-        def get(pending: Sequence[Any]) -> list[RawItem]:
-            with _failures_mapped():
-                answer = self._connection.batch_get_item(
-                    self._name, pending, consistent_read=consistent
-                )
-            found.update((self.keys_of(item), item) for item in answer["Responses"][self._name])
-            left: list[RawItem] = answer.get("UnprocessedKeys", {}).get(self._name, {}).get("Keys")
-            return left or []
+        def get(pending: Sequence[RawItem]) -> list[RawItem]:
+            items, left = self._get_batch(pending, consistent=consistent)
+            found.update((self.keys_of(item), item) for item in items)
+            return left
 
         _in_batches(get, [self._key(*each) for each in keys], clock, entropy, _READ_BATCH_SIZE)
         return [found[each] for each in keys if each in found]
+
+    def get_at_once(self, keys: Sequence[Keys]) -> list[RawItem]:
+        """The same, consistent, without those that the store leaves unprocessed: one that is
+        throttled would hold up all others for seconds."""
+        wanted = [self._key(*each) for each in keys]
+        starts = range(0, len(wanted), _READ_BATCH_SIZE)
+        batches = (wanted[start : start + _READ_BATCH_SIZE] for start in starts)
+        return [item for each in batches for item in self._get_batch(each, consistent=True)[0]]
+
+    def _get_batch(
+        self, keys: Sequence[Any], *, consistent: bool
+    ) -> tuple[list[RawItem], list[RawItem]]:
+        """One request: the items that there are, and the keys that it left unprocessed."""
+        with _failures_mapped():
+            answer = self._connection.batch_get_item(self._name, keys, consistent_read=consistent)
+        left = answer.get("UnprocessedKeys", {}).get(self._name, {}).get("Keys")
+        return answer["Responses"][self._name], left or []
 
     def scan(self, after: Keys | None, limit: int) -> tuple[list[RawItem], Keys | None]:
         """One request: at most `limit` items of all partitions, in no order, and the keys behind
