@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
+from threading import Lock
 from typing import Any, TypeVar
 
 import httpcore2
@@ -30,6 +31,8 @@ Resolver = Callable[[str, int], Sequence[str]]
 Connector = Callable[[Address, int, float], socket.socket]
 """Address, port and limit in seconds to a connected socket; raises OSError."""
 
+MOST_HANGING = 50
+"""Lookups of one owner that may go on though nobody waits for them any more."""
 _ADDRESSES_TRIED = 4
 _T = TypeVar("_T")
 
@@ -70,22 +73,61 @@ def connect(address: Address, port: int, limit_seconds: float) -> socket.socket:
     return connection
 
 
+class Lookups:
+    """The name lookups of a process, each in a thread of its own, which nothing can end: where the
+    name servers of a host never answer, it goes on beyond its deadline. There are only so many
+    threads for all owners, so one who has MOST_HANGING of these gets no other until some end."""
+
+    def __init__(self, resolver: Resolver = look_up) -> None:
+        self._resolver = resolver
+        self._hanging: list[str] = []
+        """The owner of each."""
+        self._lock = Lock()
+
+    def addresses(self, owner: str, host: str, port: int, deadline: Deadline) -> Sequence[str]:
+        """Raises what the resolver raises, and TimeoutError."""
+        has_ended = hangs = False
+
+        def look_up() -> Sequence[str]:
+            nonlocal has_ended
+            try:
+                return self._resolver(host, port)
+            finally:
+                with self._lock:
+                    has_ended = True
+                    if hangs:
+                        self._hanging.remove(owner)
+
+        with self._lock:
+            if self._hanging.count(owner) >= MOST_HANGING:
+                raise OSError(f"{MOST_HANGING} lookups of its owner have yet to end")
+        try:
+            return call_within(deadline, look_up)
+        except TimeoutError:
+            with self._lock:
+                hangs = not has_ended
+                self._hanging += [owner] * hangs
+            raise
+
+
 class GuardedBackend(httpcore2.NetworkBackend):
-    """The network for one request. `plain`: without TLS."""
+    """The network for one request of an owner. `plain`: without TLS."""
 
     def __init__(
         self,
+        owner: str,
         deadline: Deadline,
         allowed_networks: Sequence[Network],
         *,
         plain: bool,
-        resolver: Resolver = look_up,
+        lookups: Lookups,
         connector: Connector = connect,
     ) -> None:
+        self._owner = owner
         self._deadline = deadline
         self._allowed_networks = allowed_networks
         self._plain = plain
-        self._resolver = resolver
+        self._lookups = lookups
         self._connector = connector
 
     def connect_tcp(
@@ -114,7 +156,7 @@ class GuardedBackend(httpcore2.NetworkBackend):
 
     def _addresses(self, host: str, port: int) -> list[Address]:
         try:
-            texts = call_within(self._deadline, lambda: self._resolver(host, port))
+            texts = self._lookups.addresses(self._owner, host, port, self._deadline)
             addresses = [reachable_address(parse_address(text)) for text in texts]
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(f"{host} was not looked up in time") from error

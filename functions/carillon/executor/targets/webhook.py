@@ -28,6 +28,7 @@ from carillon.executor.targets.ssrf_guard import (
     Connector,
     GuardedBackend,
     LookupFailedError,
+    Lookups,
     RefusedError,
     Resolver,
     TlsError,
@@ -140,7 +141,7 @@ class WebhookCaller(Caller):
         self._key = key
         self._allowed_networks = tuple(allowed_networks)
         self._secrets = secrets
-        self._resolver = resolver
+        self._lookups = Lookups(resolver)
         self._connector = connector
         self._tls = httpcore2.default_ssl_context() if tls is None else tls
 
@@ -150,7 +151,7 @@ class WebhookCaller(Caller):
         try:
             request = self._prepare(target, call, deadline)
             hidden = request.hidden
-            answer = self._send(target.method, request, deadline)
+            answer = self._send(call.owner, target.method, request, deadline)
         except httpcore2.TimeoutException:
             return call.timed_out(f"no complete answer within {call.timeout_seconds:g} s")
         except RefusedError as error:
@@ -198,12 +199,13 @@ class WebhookCaller(Caller):
         except ValueError as error:
             raise SecretError("secret_invalid", f"{name_of(reference)} {error}") from error
 
-    def _send(self, method: str, request: Prepared, deadline: Deadline) -> Answer:
+    def _send(self, owner: str, method: str, request: Prepared, deadline: Deadline) -> Answer:
         backend = GuardedBackend(
+            owner,
             deadline,
             self._allowed_networks,
             plain=request.address.scheme == b"http",
-            resolver=self._resolver,
+            lookups=self._lookups,
             connector=self._connector,
         )
         with (

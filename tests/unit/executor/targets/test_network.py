@@ -12,12 +12,16 @@ import pytest
 from carillon.domain.addresses import Address, Network
 from carillon.executor.deadlines import Deadline
 from carillon.executor.targets.ssrf_guard import (
+    MOST_HANGING,
     DeadlineStream,
     GuardedBackend,
     LookupFailedError,
+    Lookups,
     RefusedError,
     look_up,
 )
+
+OWNER = "team/billing"
 
 
 class FakeNetwork:
@@ -57,10 +61,11 @@ def open_to(
     seconds: float = 5,
 ) -> None:
     backend = GuardedBackend(
+        OWNER,
         Deadline.after(seconds),
         allowed,
         plain=plain,
-        resolver=network.resolve,
+        lookups=Lookups(network.resolve),
         connector=network.connect,
     )
     try:
@@ -132,7 +137,7 @@ def test_an_answer_without_a_usable_address(answer: list[str]) -> None:
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 70 + ".example"])
 def test_a_host_that_cannot_be_one(host: str) -> None:
-    backend = GuardedBackend(Deadline.after(5), (), plain=False)
+    backend = GuardedBackend(OWNER, Deadline.after(5), (), plain=False, lookups=Lookups())
     with pytest.raises(LookupFailedError):
         backend.connect_tcp(host, 443)
 
@@ -144,12 +149,41 @@ def test_a_lookup_that_hangs_ends_at_the_deadline() -> None:
         release.wait(30)
         return ["8.8.8.8"]
 
-    backend = GuardedBackend(Deadline.after(0.1), (), plain=False, resolver=hang)
+    lookups = Lookups(hang)
+    backend = GuardedBackend(OWNER, Deadline.after(0.1), (), plain=False, lookups=lookups)
     began = time.monotonic()
     with pytest.raises(httpcore2.ConnectTimeout):
         backend.connect_tcp("hooks.example", 443)
     assert time.monotonic() - began < 2
     release.set()
+
+
+def test_lookups_that_never_end_leave_threads_to_other_owners() -> None:
+    release = threading.Event()
+
+    def hang(host: str, port: int) -> list[str]:
+        if host == "hangs.example":
+            release.wait(30)
+        return ["8.8.8.8"]
+
+    lookups, threads = Lookups(hang), threading.active_count()
+    for _ in range(MOST_HANGING):
+        with pytest.raises(TimeoutError):
+            lookups.addresses(OWNER, "hangs.example", 443, Deadline.after(0))
+    for _ in range(MOST_HANGING):
+        with pytest.raises(OSError, match="have yet to end"):
+            lookups.addresses(OWNER, "hangs.example", 443, Deadline.after(5))
+    assert threading.active_count() <= threads + MOST_HANGING
+    assert lookups.addresses("user/ann", "hooks.example", 443, Deadline.after(5)) == ["8.8.8.8"]
+    release.set()
+    last = time.monotonic() + 10
+    while time.monotonic() < last:
+        try:
+            lookups.addresses(OWNER, "hangs.example", 443, Deadline.after(5))
+            return
+        except OSError:
+            time.sleep(0.01)
+    pytest.fail("the owner gets no lookup, though all others have ended")
 
 
 def test_look_up_answers_each_address_once() -> None:
