@@ -29,7 +29,7 @@ from carillon.stores.ports import JobFilter
 _PAGE = 50
 """Jobs that are chosen at once."""
 _SOON_SECONDS, _LATER_SECONDS = 1, 10
-"""Until the next step; later where a job changed at every try, or no time was left for one."""
+"""Until the next step; later where a job could not be moved, or no time was left for one."""
 _ROUNDS = 6
 """A job takes three: to end, to begin, to be settled."""
 _ALL_CHOSEN = "all"
@@ -93,7 +93,8 @@ class HandingOver:
         )
 
     def _moved(self, operation: Operation, job_id: str) -> str | None:
-        """Why the job stays, _HANDED_OVER where it does not; None if it changed at every try."""
+        """Why the job stays, _HANDED_OVER where it does not; None if it changed at every try, or is
+        between two owners and cannot be moved now: it holds up no other."""
         for _ in range(_ROUNDS):
             try:
                 job = self._ports.jobs.get(operation.owner, job_id)
@@ -104,13 +105,16 @@ class HandingOver:
             if is_begun(job, operation):
                 if not is_in_hand(job):
                     return _HANDED_OVER
-                self._go_on(job, operation)
+                try:
+                    self._go_on(job, operation)
+                except UnreadableRowError:
+                    return None  # its segment's control item: it is moved when that is mended
                 continue
             reason = "it is gone" if job.is_tombstone else self._refusal(job, operation)
             if not reason and not self._is_held(operation):
                 return None
             if not reason and self._is_awaited(job):
-                self._resume(job)
+                reason = self._resumed(job)
             elif not reason:
                 reason = self._end(job, operation)
             if reason:
@@ -166,6 +170,14 @@ class HandingOver:
         """True if its pause is over, and the message that resumes it may come any moment."""
         return job.state is JobState.PAUSED and is_over(job, self._ports.clock.now())
 
+    def _resumed(self, job: Job) -> str:
+        """Resume the job; answers why it cannot be."""
+        try:
+            self._resume(job)
+        except UnreadableRowError as error:
+            return f"{error}"
+        return ""
+
     def _resume(self, job: Job) -> None:
         now = self._ports.clock.now()
         generation = Generation(self._new_id(job.generation, now), resumed_after(job, now))
@@ -182,6 +194,8 @@ class HandingOver:
             self._ports.job_quotas.add(operation.to, load)
         except QuotaExceededError as error:
             return f"{operation.to} has no room for it: {error.exceeded}"
+        except UnreadableRowError as error:
+            return f"{error}"
         now = self._ports.clock.now()
         generation = Generation(self._new_id(job.generation, now), now.replace(microsecond=0))
         until = needed_until(job, now, self._ports.run_lifetime)

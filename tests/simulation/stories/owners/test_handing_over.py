@@ -1,7 +1,9 @@
 """Jobs that are handed over to another owner while they fire."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,10 +13,13 @@ from carillon.domain.execution.successors import link_of, linked
 from carillon.domain.job import Job, JobState
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import Backoff, BackoffType, CatchUp, RetryPolicy
+from carillon.domain.quotas import Load
 from carillon.domain.run import RunError
 from carillon.domain.spec.after import After
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import Author, AuthorKind, Via
+from carillon.domain.wheel.segment import Control
+from carillon.errors import UnreadableRowError
 from carillon.executor.operations.hand_over import HandingOver
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.schedules import NEVER, CalendarRule
@@ -284,3 +289,61 @@ def test_what_has_come_back_stays_whoever_did_the_step_before(world: World) -> N
     HandingOver(world.executor_ports).step(taken, world.clock.now() + MINUTE)
     assert row_of(world, job) == before
     assert before.state is JobState.ACTIVE
+
+
+def spoilt(world: World, bad: int, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Have a segment's control item be unreadable; the answer mends it."""
+    read = world.wheel.get_control
+
+    def get_control(segment: int) -> Control | None:
+        if segment == bad:
+            raise UnreadableRowError(f"the control item of segment {segment} cannot be read")
+        return read(segment)
+
+    monkeypatch.setattr(world.wheel, "get_control", get_control)
+    return partial(monkeypatch.setattr, world.wheel, "get_control", read)
+
+
+def test_a_segment_that_cannot_be_read_holds_up_no_other_job(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own jobs go on when an operator has mended it."""
+    jobs = [world.create(f"job-{number}", "*/2 * * * *") for number in range(8)]
+    bad = jobs[0].segment
+    assert {job.segment for job in jobs} == {0, 1}
+    mend = spoilt(world, bad, monkeypatch)
+    operation = hand_over(world)
+    world.run_until(NOON + 3 * MINUTE)
+    moved = {job.spec.name for job in jobs if job_of(world, TEAM, job.spec.name) is not None}
+    assert moved == {job.spec.name for job in jobs if job.segment != bad}
+    mend()
+    world.run_until(NOON + 6 * MINUTE)
+    assert now_of(world, operation).state is OperationState.SUCCEEDED
+    assert all(job_of(world, TEAM, job.spec.name) is not None for job in jobs)
+    for job in jobs:
+        assert {at.minute for at, _ in ran_by(world, job.spec.name)} == {2, 4, 6}
+
+
+def test_what_cannot_be_resumed_or_counted_stays_and_holds_up_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [world.create(f"job-{number}", "*/2 * * * *") for number in range(8)]
+    timed, full = (next(job for job in jobs if job.segment == each) for each in (0, 1))
+    world.pause(timed, until=NOON + MINUTE)
+    spoilt(world, 0, monkeypatch)
+    add = world.executor_ports.job_quotas.add
+
+    def add_or_fail(owner: str, load: Load) -> None:
+        monkeypatch.setattr(world.executor_ports.job_quotas, "add", add)
+        raise UnreadableRowError("use of a later version")
+
+    monkeypatch.setattr(world.executor_ports.job_quotas, "add", add_or_fail)
+    world.run_until(NOON + 2 * MINUTE)
+    operation = hand_over(world)
+    world.run_until(NOON + 4 * MINUTE)
+    assert {text.partition(":")[0] for text in now_of(world, operation).left} == {
+        timed.spec.name,
+        full.spec.name,
+    }
+    moved = {job.spec.name for job in jobs if job_of(world, TEAM, job.spec.name) is not None}
+    assert moved == {job.spec.name for job in jobs if job.segment == 1} - {full.spec.name}
