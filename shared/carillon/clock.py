@@ -102,9 +102,12 @@ class SystemClock:
             time.sleep(seconds)
 
 
+_AGAIN_SECONDS = 0.1
+
+
 class ThreadTimers:
     """Each is done in a thread of its own, but all wait in one: most are called off before their
-    time, and cost no thread then."""
+    time, and cost no thread then. While a process can start no thread they are late."""
 
     def __init__(self) -> None:
         self._ordered: list[tuple[float, int, Event, Callable[[], None]]] = []
@@ -159,8 +162,13 @@ class ThreadTimers:
                 if left is None or left > 0:
                     self._changed.wait(left)
                     continue
-                act = heappop(self._ordered)[3]
-            Thread(target=act, daemon=True).start()
+                _, number, is_off, act = heappop(self._ordered)
+            try:
+                Thread(target=act, daemon=True).start()
+            except RuntimeError:  # this thread must not end with it: nobody else wakes the others
+                with self._changed:
+                    again_at = time.monotonic() + _AGAIN_SECONDS
+                    heappush(self._ordered, (again_at, number, is_off, act))
 
 
 class ManualClock:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from threading import Event, active_count
+from threading import Event, Thread, active_count
 from time import sleep
 
 import pytest
@@ -387,3 +387,29 @@ def test_many_timers_of_threads_wait_in_one() -> None:
     done = Event()
     timers.after(0.01, done.set)
     assert done.wait(10), "those that were called off hold up none that comes earlier"
+
+
+def test_a_timer_for_which_no_thread_is_left_comes_later_and_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Lambda has 1,024 for a process: calls of full chunks that all last come close."""
+    timers, first, second = ThreadTimers(), Event(), Event()
+    start, refused = Thread.start, list[Thread]()
+
+    def start_or_refuse(thread: Thread) -> None:
+        if is_waiter(thread) or refused:
+            start(thread)
+            return
+        refused.append(thread)
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", start_or_refuse)
+    timers.after(0, first.set)
+    timers.after(0.01, second.set)
+    assert second.wait(10)
+    assert first.wait(10)
+    assert len(refused) == 1
+
+
+def is_waiter(thread: Thread) -> bool:
+    return "_wait" in repr(thread._target)  # type: ignore[attr-defined]
