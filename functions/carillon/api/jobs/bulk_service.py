@@ -32,7 +32,7 @@ from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.owners import Author
 from carillon.domain.spec.teams import Role
 from carillon.errors import CarillonError, InvalidFieldError, UnreadableRowError
-from carillon.stores.ports import JobFilter
+from carillon.stores.ports import JobFilter, Page
 
 TIME_BUDGET = timedelta(seconds=20)
 """After this long nothing more is begun: the gateway waits 29 s for an answer."""
@@ -212,7 +212,7 @@ class BulkService:
         with ThreadPoolExecutor(PARALLEL_JOBS) as pool:
             while True:
                 page = self._jobs.select(caller.owner, PAGE_SIZE, cursor, only)
-                results = list(pool.map(change_one, page.items))
+                results = [*pool.map(change_one, page.items), *_errors_of(page)]
                 changed = [each for each in results if isinstance(each, Changed)]
                 count += len(changed)
                 managed += sum(isinstance(each, ManagedError) for each in results)
@@ -227,6 +227,11 @@ class BulkService:
         if unreadable is not None:
             raise unreadable  # time does not mend it: it is to hold up no other job
         return ChangedPage(count, managed, cursor)
+
+
+def _errors_of(page: Page[Job]) -> list[UnreadableRowError]:
+    """Of the jobs that are to be changed, too, and cannot be read."""
+    return list(map(UnreadableRowError, page.unreadable.values()))
 
 
 def _body_and_key(item: Any) -> tuple[JobSpec, str | None]:

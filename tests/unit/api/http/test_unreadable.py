@@ -48,6 +48,25 @@ def test_what_concerns_all_jobs_goes_on_without_it(
         assert (answer.json["active_jobs"], answer.json["unreadable_jobs"]) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/jobs/pause"), ("POST", "/jobs/resume"), ("DELETE", "/jobs")]
+)
+def test_what_was_to_change_it_too_changes_all_others_and_names_it(
+    client: Client, world: World, method: str, path: str
+) -> None:
+    """Its owner would take it for paused."""
+    named = BODY | {"parent": "p"}
+    good, bad = (client.post("/jobs", named | {"name": each}).json["job_id"] for each in "ab")
+    chosen = {"parent": "p"}
+    if path == "/jobs/resume":
+        assert client.send("POST", "/jobs/pause", query=chosen).json["changed"] == 2
+    before = row(world, good).revision
+    world.jobs.spoil(bad)
+    answer = client.send(method, path, query=chosen)
+    assert (answer.status, answer.json["detail"]) == (503, f"job {bad}: spoilt")
+    assert row(world, good).revision == before + 1
+
+
 def test_a_calendar_that_cannot_be_read_hides_no_other_job(
     client: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
