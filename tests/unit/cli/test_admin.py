@@ -1,7 +1,8 @@
 """`carillon admin`: on the tables of a deployment, and cut off between any two calls."""
 
 import json
-from collections.abc import Callable
+import zoneinfo
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,10 +27,11 @@ class Cut(BaseException):
 
 
 @pytest.fixture
-def deployment(moto: None, monkeypatch: pytest.MonkeyPatch) -> Settings:
+def deployment(moto: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
     settings = create_deployment("test")
     name_deployment(monkeypatch, settings, 16)
-    return settings
+    yield settings
+    zoneinfo.reset_tzpath()  # what puts jobs on the wheel has left the machine's files
 
 
 def put_control(settings: Settings, **members: dict[str, Any]) -> None:

@@ -1,12 +1,16 @@
 """`carillon admin spread` on moto: what it says, and that the audit finds all where it is to be."""
 
 import json
+import zoneinfo
+from dataclasses import replace
 from datetime import timedelta
+from importlib.metadata import version
 
 import pytest
 
 from carillon.clock import SystemClock
 from carillon.settings import Settings
+from carillon.stores.dynamo import open_stores
 from tests.unit.audit.planting import an_hour
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.test_admin import deployment
@@ -80,3 +84,25 @@ def test_a_second_or_two_are_no_matter(
     now = SystemClock().now() + timedelta(seconds=2)
     monkeypatch.setattr(SystemClock, "now", lambda clock: now)
     assert run("admin", "spread").exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["spread", "reindex"])
+def test_no_job_is_put_by_other_time_zones_than_those_of_ticks(
+    run: Run, raised: None, deployment: Settings, command: str
+) -> None:
+    to_be_moved = run("admin", "spread", "--dry-run").stdout
+    wheel = open_stores(deployment, SystemClock()).wheel
+    seen = wheel.get_control(0)
+    assert seen is not None
+    assert wheel.put_control(replace(seen, tzdata="2020.1"), over=seen)
+    told = run("admin", command)
+    assert told.exit_code == 3
+    assert "2020.1 in the deployment: pip install tzdata==2020.1" in told.stderr
+    own = replace(seen, tzdata=version("tzdata"))
+    assert wheel.put_control(own, over=replace(seen, tzdata="2020.1"))
+    assert run("admin", "spread", "--dry-run").stdout == to_be_moved
+
+
+def test_zones_are_those_of_the_package(run: Run, raised: None) -> None:
+    assert run("admin", "spread", "--dry-run").exit_code == 0
+    assert zoneinfo.TZPATH == ()

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from carillon.cli.commands.admin.all_jobs import work_off
-from carillon.cli.commands.admin.stores import AdminOptions, open_deployment, require_segment
+from carillon.cli.commands.admin.stores import AdminOptions, open_with_zones, require_segment
 from carillon.cli.exits import CliError
 from carillon.cli.instants import parse_instant, utc_text
 from carillon.errors import InvalidFieldError
@@ -43,7 +43,7 @@ def reindex(
     from carillon.clock import SystemClock, SystemEntropy
     from carillon.reindexing.reindexing import Reindex
 
-    settings, stores = open_deployment(options)
+    settings, stores = open_with_zones(options)
     clock = SystemClock()
     since_at = _checked(since, clock.now())
     longest = settings.longest_delay_seconds

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from carillon.cli.commands.admin.all_jobs import work_off
-from carillon.cli.commands.admin.stores import AdminOptions, open_deployment
+from carillon.cli.commands.admin.stores import AdminOptions, open_with_zones
 
 if TYPE_CHECKING:
     from carillon.reindexing.spreading import Moves
@@ -26,7 +26,7 @@ def spread(*, dry_run: DryRunOption = False, options: AdminOptions) -> None:
     from carillon.clock import SystemClock, SystemEntropy
     from carillon.reindexing.spreading import Spread
 
-    settings, stores = open_deployment(options)
+    settings, stores = open_with_zones(options)
     work = Spread(
         stores,
         SystemClock(),

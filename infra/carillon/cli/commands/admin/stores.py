@@ -1,8 +1,10 @@
 """The tables of a deployment, as its own functions see them: for operators with AWS credentials."""
 
 import os
+import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,6 +53,28 @@ def open_deployment(options: AdminOptions) -> "tuple[Settings, Stores]":
         apart = f"{abs(skew_seconds):.1f} s {'ahead of' if skew_seconds > 0 else 'behind'}"
         detail = f"it is {apart} the database's: set it, and try again"
         raise CliError.local(ExitCode.BAD_INPUT, "The clock of this machine is off", detail)
+    return settings, stores
+
+
+def open_with_zones(options: AdminOptions) -> "tuple[Settings, Stores]":
+    """The settings and stores of a deployment, as `open_deployment`: for what puts jobs on the
+    wheel. Zones come from the package tzdata, as its functions have them, whatever files this
+    machine has.
+
+    Raises CliError, too, where the package is of another version than that of the last tick: jobs
+    would stand where no tick looks for them in time.
+    """
+    settings, stores = open_deployment(options)
+    zoneinfo.reset_tzpath(())
+    try:
+        seen = stores.wheel.examine_control(0)
+    except StoreUnavailableError as error:
+        raise CliError.local(ExitCode.UNREACHABLE, "Nothing done", str(error)) from error
+    theirs, own = seen and seen.members.get("tzdata"), version("tzdata")
+    if theirs and theirs != own:
+        detail = f"tzdata is {own} here, and {theirs} in the deployment: pip install"
+        title = "The time zones of this machine are others"
+        raise CliError.local(ExitCode.BAD_INPUT, title, f"{detail} tzdata=={theirs}, or deploy")
     return settings, stores
 
 
