@@ -105,15 +105,21 @@ def _exports(pool: UserPool, client: "UserPoolClientTypeTypeDef") -> str:
 
 def _second_secret(pool: UserPool, client: "UserPoolClientTypeTypeDef") -> str:
     """Cognito keeps two at most, and tells a new one once."""
-    if len(_secrets(pool, client)) > 1:
-        detail = f"carillon admin machine-clients {client['ClientName']} --end-rotation first"
+    there = _by_age(pool, client)
+    if len(there) > 1:
+        detail = (
+            "--end-rotation ends the older at once: only when every program has the newer one. Has"
+            " nobody kept that, delete it, and --rotate again: aws cognito-idp"
+            f" delete-user-pool-client-secret --user-pool-id {pool.id} --client-id"
+            f" {client['ClientId']} --client-secret-id {there[-1]['ClientSecretId']}"
+        )
         raise CliError.local(ExitCode.CONFLICT, "There are two secrets already", detail)
     made = pool.cognito.add_user_pool_client_secret(UserPoolId=pool.id, ClientId=client["ClientId"])
     return made["ClientSecretDescriptor"]["ClientSecretValue"]
 
 
 def _without_the_older(pool: UserPool, client: "UserPoolClientTypeTypeDef") -> str:
-    secrets = sorted(_secrets(pool, client), key=lambda each: each["ClientSecretCreateDate"])
+    secrets = _by_age(pool, client)
     if len(secrets) < 2:
         detail = "there is one secret: --rotate makes the next"
         raise CliError.local(ExitCode.CONFLICT, "No rotation is under way", detail)
@@ -124,9 +130,11 @@ def _without_the_older(pool: UserPool, client: "UserPoolClientTypeTypeDef") -> s
     return older
 
 
-def _secrets(
+def _by_age(
     pool: UserPool, client: "UserPoolClientTypeTypeDef"
 ) -> "list[ClientSecretDescriptorTypeTypeDef]":
-    return pool.cognito.list_user_pool_client_secrets(
+    """The client's secrets, the oldest first."""
+    found = pool.cognito.list_user_pool_client_secrets(
         UserPoolId=pool.id, ClientId=client["ClientId"]
     )["ClientSecrets"]
+    return sorted(found, key=lambda each: each["ClientSecretCreateDate"])
