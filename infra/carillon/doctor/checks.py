@@ -14,6 +14,7 @@ _VISIBILITY_FACTOR = 6
 _REVERT = "make deploy OPTIONS=--revert-drift, beside the options that it was deployed with"
 """Without it a deployment leaves alone what the template has not changed."""
 _RELEASE = f"carillon admin release RELEASE makes one of them live; or {_REVERT}"
+_RESTORE = "docs/reliability.md has the way to restore tables together"
 _NO_ZONES = "/none"
 _SECRET_CHARACTERS = 24
 """Standard Webhooks asks for keys of 24 bytes at least."""
@@ -118,6 +119,9 @@ def recursion(seen: Snapshot) -> Iterator[Verdict]:
 def mappings(seen: Snapshot) -> Iterator[Verdict]:
     hidden = [each for each in seen.mappings if isinstance(each, Unknown)]
     for queue in seen.queues:
+        if isinstance(queue, Unknown):
+            yield _unread("queue", queue, _REVERT)
+            continue
         found = [each for each in seen.known_mappings if each.queue_arn == queue.arn]
         name = queue.arn.rpartition(":")[2]
         if hidden and not found:
@@ -164,7 +168,7 @@ def _visibility(seen: Snapshot, queue: QueueFacts, names: Sequence[str]) -> Iter
 def depths(seen: Snapshot) -> Iterator[Verdict]:
     lanes = set(seen.settings.lane_queues.values())
     for queue in seen.queues:
-        if queue.url in lanes:
+        if isinstance(queue, Unknown) or queue.url in lanes:
             continue
         age = queue.oldest_seconds
         aged = "their age is not known here" if isinstance(age, Unknown) else f"oldest {age} s old"
@@ -177,12 +181,17 @@ def depths(seen: Snapshot) -> Iterator[Verdict]:
 
 
 def clock(seen: Snapshot) -> Iterator[Verdict]:
-    enabled = [each for each in seen.rules if each.enabled]
+    hidden = [each for each in seen.rules if isinstance(each, Unknown)]
+    if hidden:
+        yield _unread("rule", hidden[0], "")
+        return
+    rules = [each for each in seen.rules if not isinstance(each, Unknown)]
+    enabled = [each for each in rules if each.enabled]
     yield judged(
         "rule",
         "" if enabled else "no rule is enabled: no tick comes",
         f"{enabled[0].name} is enabled" if enabled else "",
-        f"aws events enable-rule --name {seen.rules[0].name}" if seen.rules else _REVERT,
+        f"aws events enable-rule --name {rules[0].name}" if rules else _REVERT,
     )
     targets = sum(each.targets for each in enabled)
     if enabled:
@@ -206,6 +215,9 @@ def skew(seen: Snapshot) -> Iterator[Verdict]:
 
 def tables(seen: Snapshot) -> Iterator[Verdict]:
     for role, table in seen.tables.items():
+        if isinstance(table, Unknown):
+            yield _unread(f"table {role}", table, _RESTORE)
+            continue
         wrong = f"{table.name} is {table.status}" if table.status != "ACTIVE" else ""
         yield judged(f"table {role}", wrong, "active", "check it in the console")
         yield _expiry(role, table.expires_by)
@@ -228,6 +240,9 @@ def _expiry(role: str, expires_by: str | Unknown) -> Verdict:
 
 
 def alarms(seen: Snapshot) -> Iterator[Verdict]:
+    if isinstance(seen.alarms, Unknown):
+        yield _unread("alarms", seen.alarms, "")
+        return
     if not seen.alarms:
         yield Verdict("alarms", Level.WRONG, "there is none", _REVERT)
         return
@@ -248,11 +263,14 @@ def alarms(seen: Snapshot) -> Iterator[Verdict]:
 def secret(seen: Snapshot) -> Iterator[Verdict]:
     name, advice = "signing secret", "put a text of 24 characters or more into the secret"
     if isinstance(seen.secret, Unknown):
-        text = f"it cannot be read: {seen.secret.reason}"
-        is_absent = seen.secret.is_absent
-        level = Level.WRONG if is_absent else Level.UNKNOWN
-        yield Verdict(name, level, text, advice if is_absent else "")
+        yield _unread(name, seen.secret, advice)
     else:
         wrong = f"it has {len(seen.secret)} characters"
         is_short = len(seen.secret) < _SECRET_CHARACTERS
         yield judged(name, wrong if is_short else "", "readable", advice)
+
+
+def _unread(check: str, fact: Unknown, advice: str) -> Verdict:
+    """The verdict on what is not there, or cannot be known with these credentials."""
+    level, remedy = (Level.WRONG, advice) if fact.is_absent else (Level.UNKNOWN, "")
+    return Verdict(check, level, f"it cannot be read: {fact.reason}", remedy)

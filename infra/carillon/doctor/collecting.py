@@ -46,6 +46,14 @@ def known(ask: Callable[[], _T]) -> _T | Unknown:
         return Unknown(str(error))
 
 
+def named(name: str, ask: Callable[[], _T]) -> _T | Unknown:
+    """The same, with the last part of the name in the reason: not all of AWS's words have it."""
+    found = known(ask)
+    if isinstance(found, Unknown):
+        return replace(found, reason=f"{name.rpartition('/')[2]}: {found.reason}")
+    return found
+
+
 class Collector:
     """Collects one snapshot; raises ClientError where the stack itself cannot be read."""
 
@@ -68,10 +76,10 @@ class Collector:
             unreserved=known(self._unreserved),
             functions=functions,
             mappings=list(self._mappings()),
-            queues=[self._queue(url) for url in self._ids("AWS::SQS::Queue")],
-            rules=[self._rule(name) for name in self._ids("AWS::Events::Rule")],
+            queues=[named(url, partial(self._queue, url)) for url in self._ids("AWS::SQS::Queue")],
+            rules=list(self._rules()),
             tables=self._tables(),
-            alarms=list(self._alarms()),
+            alarms=known(lambda: list(self._alarms())),
             controls={n: self._control(n) for n in range(self._segments())},
             secret=known(self._secret),
             skew_seconds=self._stores.skew_seconds(),
@@ -147,17 +155,23 @@ class Collector:
         found = sorted(answer["Datapoints"], key=lambda each: each["Timestamp"])
         return int(found[-1]["Maximum"]) if found else 0
 
+    def _rules(self) -> Iterator[RuleFacts | Unknown]:
+        for name in self._ids("AWS::Events::Rule"):
+            found = named(name, partial(self._rule, name))
+            if not (isinstance(found, Unknown) and found.is_absent):  # then there is none
+                yield found
+
     def _rule(self, name: str) -> RuleFacts:
         client = self._client("events")
         state = client.describe_rule(Name=name)["State"]
         targets = client.list_targets_by_rule(Rule=name)["Targets"]
         return RuleFacts(name, state == "ENABLED", len(targets))
 
-    def _tables(self) -> Mapping[str, TableFacts]:
+    def _tables(self) -> Mapping[str, TableFacts | Unknown]:
         settings = self._settings
         names = {"jobs": settings.jobs_table, "wheel": settings.wheel_table}
         return {
-            role: self._table(name)
+            role: named(name, partial(self._table, name))
             for role, name in (names | {"runs": settings.runs_table}).items()
         }
 

@@ -16,7 +16,7 @@ from carillon.doctor.checks import (
     ticks_own,
     time_zones,
 )
-from carillon.doctor.facts import Snapshot, Unknown
+from carillon.doctor.facts import Snapshot, TableFacts, Unknown
 from carillon.doctor.verdicts import Check, Level, Verdict, judged
 from carillon.domain.wheel.entry import minute_of
 from carillon.domain.wheel.segment import Control
@@ -77,7 +77,7 @@ def segments(seen: Snapshot) -> Iterator[Verdict]:
 def growth(seen: Snapshot) -> Iterator[Verdict]:
     """Each minute reads a sixtieth of an hour's entries, if all jobs fire every hour."""
     wheel, workers = seen.tables.get("wheel"), seen.settings.tick_workers
-    met = 0 if wheel is None else wheel.items // 60
+    met = wheel.items // 60 if isinstance(wheel, TableFacts) else 0
     text = f"about {met:,} entries a minute at most, for up to {workers} ticks"
     if met > _ENTRIES_A_MINUTE * workers:
         segments = f"segments to {4 * workers + 4}, then carillon admin spread"

@@ -7,6 +7,8 @@ from datetime import datetime
 from carillon.domain.wheel.segment import Control
 from carillon.settings import Settings
 
+_ABSENT = frozenset({"ResourceNotFoundException", "AWS.SimpleQueueService.NonExistentQueue"})
+
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
@@ -18,7 +20,7 @@ class Unknown:
     @property
     def is_absent(self) -> bool:
         """True if the requested fact is not there; else nothing is known of it."""
-        return self.code == "ResourceNotFoundException"
+        return self.code in _ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +115,10 @@ class Snapshot:
     unreserved: int | Unknown
     functions: Sequence[FunctionFacts]
     mappings: Sequence[MappingFacts | Unknown]
-    queues: Sequence[QueueFacts]
-    rules: Sequence[RuleFacts]
-    tables: Mapping[str, TableFacts]
-    alarms: Sequence[AlarmFacts]
+    queues: Sequence[QueueFacts | Unknown]
+    rules: Sequence[RuleFacts | Unknown]
+    tables: Mapping[str, TableFacts | Unknown]
+    alarms: Sequence[AlarmFacts] | Unknown
     controls: Mapping[int, Control | Unknown | None]
     secret: str | Unknown
     skew_seconds: float | None

@@ -12,7 +12,17 @@ from moto import mock_aws
 
 from carillon.clock import ManualClock
 from carillon.doctor.collecting import Collector
-from carillon.doctor.facts import MappingFacts, SetAside, Snapshot, Unknown
+from carillon.doctor.dispatching import examine
+from carillon.doctor.facts import (
+    MappingFacts,
+    QueueFacts,
+    RuleFacts,
+    SetAside,
+    Snapshot,
+    TableFacts,
+    Unknown,
+)
+from carillon.doctor.verdicts import Level
 from carillon.domain.wheel.entry import entry_of_message
 from carillon.domain.wheel.segment import first_control
 from carillon.settings import Settings
@@ -99,16 +109,63 @@ def test_the_facts_are_those_of_the_stack_s_own_resources(account: Settings) -> 
     (mapping,) = seen.mappings
     (lane,) = seen.queues
     assert isinstance(mapping, MappingFacts)
+    assert isinstance(lane, QueueFacts)
     assert (mapping.queue_arn, mapping.function) == (lane.arn, function.name)
     assert (mapping.uuid, mapping.qualifier) == (of_type("AWS::Lambda::EventSourceMapping"), "")
     assert function.release == "1f2e"
     assert lane.visibility_seconds == 360
-    assert [(rule.enabled, rule.targets) for rule in seen.rules] == [(False, 0)]
-    assert {role: table.status for role, table in seen.tables.items()} == dict.fromkeys(
+    (rule,) = seen.rules
+    assert isinstance(rule, RuleFacts)
+    assert (rule.enabled, rule.targets) == (False, 0)
+    tables = {role: each for role, each in seen.tables.items() if isinstance(each, TableFacts)}
+    assert {role: table.status for role, table in tables.items()} == dict.fromkeys(
         ("jobs", "wheel", "runs"), "ACTIVE"
     )
-    assert seen.tables["jobs"].recovers is False
+    assert tables["jobs"].recovers is False
     assert len(seen.controls) == account.segments
+
+
+def test_what_was_deleted_by_hand_ends_no_check_but_its_own(account: Settings) -> None:
+    boto3.client("events").delete_rule(Name=of_type("AWS::Events::Rule"))
+    boto3.client("sqs").delete_queue(QueueUrl=of_type("AWS::SQS::Queue"))
+    boto3.client("dynamodb").delete_table(TableName=account.wheel_table)
+    red = {each.check: each for each in examine(snapshot(account)) if each.level is Level.WRONG}
+    assert "no tick comes" in red["rule"].text
+    assert of_type("AWS::SQS::Queue").rpartition("/")[2] in red["queue"].text
+    assert account.wheel_table in red["table wheel"].text
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "check"),
+    [
+        ("events", "describe_rule", "rule"),
+        ("sqs", "get_queue_attributes", "queue"),
+        ("dynamodb", "describe_table", "table wheel"),
+        ("cloudwatch", "describe_alarms", "alarms"),
+    ],
+)
+def test_what_the_credentials_do_not_allow_is_not_known_here(
+    account: Settings, monkeypatch: pytest.MonkeyPatch, service: str, operation: str, check: str
+) -> None:
+    def refuse(**_: object) -> None:
+        raise ClientError(
+            {"Error": {"Code": "AccessDenied", "Message": "not authorized"}}, operation
+        )
+
+    collector = Collector("Carillon", account, open_stores(account, ManualClock(NOW)), NOW)
+    client_of, ids = collector._client, collector._ids
+
+    def client(name: str) -> Any:
+        made = client_of(name)
+        if name == service:
+            monkeypatch.setattr(made, operation, refuse)
+        return made
+
+    monkeypatch.setattr(collector, "_client", client)
+    monkeypatch.setattr(collector, "_ids", lambda kind: ids(kind) or ["one"] * ("Alarm" in kind))
+    found = next(each for each in examine(collector.snapshot()) if each.check == check)
+    assert found.level is Level.UNKNOWN
+    assert "not authorized" in found.text
 
 
 def test_what_the_account_refuses_is_unknown_with_its_words(account: Settings) -> None:
@@ -126,7 +183,9 @@ def test_an_emulator_s_answers_about_what_it_does_not_keep_are_not_believed(
     (function,) = seen.functions
     assert isinstance(function.reserved, Unknown)
     assert isinstance(function.recursive_loop, Unknown)
-    assert isinstance(seen.queues[0].oldest_seconds, Unknown)
+    (lane,) = seen.queues
+    assert isinstance(lane, QueueFacts)
+    assert isinstance(lane.oldest_seconds, Unknown)
 
 
 @pytest.mark.parametrize(
