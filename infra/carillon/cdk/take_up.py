@@ -75,7 +75,12 @@ def find_left(cloudformation: Any, stack_name: str) -> Left:
     removals = list(dropwhile(lambda left: not left.mapping, of_each))
     secret_id = next((each.secret_id for each in removals if each.secret_id), None)
     if any(stack["StackStatus"] not in _NOT_THERE for stack in stacks):
-        cut_off = f"; was a take-up cut off? {_by_hand(stack_name, secret_id)}" if secret_id else ""
+        cut_off = (
+            "; it has the jobs of the one that was removed only if it was taken up"
+            f" (docs/deploy.md); was a take-up cut off? {_by_hand(stack_name, secret_id)}"
+            if secret_id
+            else ""
+        )
         raise CannotTakeUpError(
             f"the stack {stack_name} is there: update it by `make deploy`{cut_off}"
         )

@@ -53,6 +53,16 @@ def test_it_counts_then_deletes_and_says_when_to_look_again(run: Run, filled: Se
     assert again.stdout == "1 items read, 0 deleted\n"
 
 
+def test_the_question_names_the_deployment(
+    run: Run, filled: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f"in {filled.jobs_table} for good" in run("admin", "erase", OWNER).stderr
+    monkeypatch.setenv("STACK_NAME", "Carillon-dev")
+    assert "all that team/billing has in Carillon-dev for good" in (
+        run("admin", "erase", OWNER).stderr
+    )
+
+
 def test_nobody_is_erased_by_mistake(run: Run, filled: Settings) -> None:
     before = count(filled)
     unasked = run("admin", "erase", OWNER)

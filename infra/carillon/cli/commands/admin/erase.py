@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from carillon.cli.commands.admin.all_jobs import work_off
-from carillon.cli.commands.admin.stores import AdminOptions, open_erasure
+from carillon.cli.commands.admin.stores import AdminOptions, open_deployment
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.options import YesOption, confirm_many
 from carillon.cli.output import printable
@@ -37,14 +37,18 @@ def erase(
     since what was under way may have left rows: exit code 1 says so, 0 that nothing was found.
     docs/teams.md#erasing-an-owner has what is kept elsewhere, and for how long.
     """
-    from carillon.stores.dynamo.erasing import HandOverUnderWayError
+    from carillon.clock import SystemClock
+    from carillon.stores.dynamo.erasing import Erasure, HandOverUnderWayError
 
     if not owner.startswith(_KINDS) or owner in _KINDS:
         detail = f"{owner!r} is none: team/NAME or user/SUBJECT"
         raise CliError.local(ExitCode.USAGE, "Bad owner", detail)
+    settings, _ = open_deployment(options)
     if not dry_run:
-        confirm_many(f"Delete all that {printable(owner)} has for good?", yes)
-    work = open_erasure(options, owner, is_rehearsal=dry_run)
+        # Who has forgotten --stack is in production.
+        where = printable(settings.stack_name or settings.jobs_table)
+        confirm_many(f"Delete all that {printable(owner)} has in {where} for good?", yes)
+    work = Erasure.of(owner, settings, SystemClock(), is_rehearsal=dry_run)
 
     def lines(done: "Erased") -> list[str]:
         what = "to be deleted" if dry_run else "deleted"

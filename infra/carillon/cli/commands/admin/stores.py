@@ -15,7 +15,6 @@ from carillon.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     from carillon.settings import Settings
-    from carillon.stores.dynamo.erasing import Erasure
     from carillon.stores.ports import Stores
 
 _TABLES = ("JOBS_TABLE", "WHEEL_TABLE", "RUNS_TABLE")
@@ -105,15 +104,6 @@ def open_unchecked(options: AdminOptions) -> "tuple[Settings, Stores]":
     except (BotoCoreError, ClientError) as error:
         detail = f"stack {options.stack}: {error}"
         raise CliError.local(ExitCode.NOT_ALLOWED, "The stack cannot be read", detail) from error
-
-
-def open_erasure(options: AdminOptions, owner: str, *, is_rehearsal: bool) -> "Erasure":
-    """The erasure of an owner from a deployment's tables; raises CliError as `open_deployment`."""
-    from carillon.clock import SystemClock
-    from carillon.stores.dynamo.erasing import Erasure
-
-    settings, _ = open_deployment(options)
-    return Erasure.of(owner, settings, SystemClock(), is_rehearsal=is_rehearsal)
 
 
 def require_segment(settings: "Settings", stores: "Stores", segment: int) -> None:
