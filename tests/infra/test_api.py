@@ -1,11 +1,12 @@
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from carillon.cdk.constructs.api import throttle
 from carillon.cdk.constructs.storage import SECRET_LENGTH
 from carillon.cdk.options import Options
-from tests.infra.stacks import REGION, SynthesizedStack, deployed, referred
+from tests.infra.stacks import REGION, SynthesizedStack, deployed, referred, synthesize
 
 
 def routes(stack: SynthesizedStack) -> dict[str, Mapping[str, Any]]:
@@ -142,5 +143,8 @@ def test_the_api_function_knows_what_it_tells_of_signing_in(
         assert told == jwt(stack)
 
 
-def test_where_no_owner_has_a_limit_the_stage_has_none() -> None:
+def test_where_no_owner_has_a_limit_the_stage_has_none(tmp_path: Path) -> None:
     assert throttle(Options(owner_requests_per_second=0)) is None
+    stack = synthesize(tmp_path, owner_requests_per_second="0")
+    (stage,) = stack.properties("ApiGatewayV2::Stage").values()
+    assert "DefaultRouteSettings" not in stage

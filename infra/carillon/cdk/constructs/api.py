@@ -219,12 +219,17 @@ class Api(Construct):
             retention=options.log_retention,
             removal_policy=RemovalPolicy.DESTROY,
         )
-        return gateway.HttpStage(
+        limits = throttle(options)
+        stage = gateway.HttpStage(
             self,
             "Stage",
             http_api=self.http_api,
             stage_name="$default",
             auto_deploy=True,
-            throttle=throttle(options),
+            throttle=limits,
             access_log_settings=_AccessLog(log_group),
         )
+        if limits is None:
+            reason = "no limit is wanted: the option owner_requests_per_second is 0"
+            acknowledge(stage, "Serverless-APIGWDefaultThrottling", reason)
+        return stage
