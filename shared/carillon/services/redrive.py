@@ -150,6 +150,11 @@ class Redriver:
         raise StoreUnavailableError(f"the row of {dead.key.run_id} changed at every step")
 
 
+def stands_for_a_discard(run: Run) -> bool:
+    """True for the row of a run that never was: it says that its dead letter was discarded."""
+    return run.status is RunStatus.CANCELLED and run.reason == _CANCELLED_BY_DISCARD
+
+
 def _has_yet_to_begin(made: Run) -> bool:
     """True if no executor has received the new run's message."""
     return made.status is RunStatus.SCHEDULED and made.token == 0

@@ -42,6 +42,7 @@ from carillon.services.calendar_reader import CalendarReader
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
 from carillon.services.missed_search import Found, MissedSearch, last_pause_at
+from carillon.services.redrive import stands_for_a_discard
 from carillon.settings import Settings
 from carillon.stores.ports import Page, VersionedRows
 
@@ -156,7 +157,8 @@ class OperationService:
     def outcomes(self, owner: str, operation_id: str, cursor: str | None) -> OutcomesForm:
         """The outcomes of a backfill's runs, those of the first rows behind the cursor.
 
-        A dead letter that was redriven is counted as what its redrive is. Raises MissingError, for
+        A dead letter that was redriven is counted as what its redrive is, and one that was
+        discarded as what it was. Raises MissingError, for
         the other kinds of operations, too, and InvalidFieldError for the cursor.
         """
         operation = self.get(owner, operation_id)
@@ -291,7 +293,8 @@ class OperationService:
 
 def _is_outcome_of(operation: Operation, run: Run) -> bool:
     is_its_own = run.key.kind is RunKind.BACKFILL and run.key.request_id == operation.operation_id
-    return is_its_own and run.settled is not Resolution.REDRIVEN
+    is_counted_by_another = run.settled is Resolution.REDRIVEN or stands_for_a_discard(run)
+    return is_its_own and not is_counted_by_another
 
 
 def _record_key(key: str, operation: Operation) -> str:

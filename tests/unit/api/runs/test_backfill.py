@@ -158,6 +158,20 @@ def test_what_became_of_the_runs_is_counted(
     assert client.get(f"/operations/{other}/outcomes").status == 404
 
 
+def test_a_run_whose_dead_letter_was_discarded_is_counted_once(
+    client: Client, world: World, job: Json
+) -> None:
+    body = {"from": "2026-03-01T00:00:00Z", "to": "2026-03-01T12:00:00Z"}
+    operation_id = client.post(f"/jobs/{job['job_id']}/backfill", body).json["operation_id"]
+    fire_at = datetime(2026, 3, 1, 1, tzinfo=UTC)
+    key = RunKey(OWNER, job["job_id"], RunKind.BACKFILL, fire_at, operation_id)
+    dead = replace(make_run(job["job_id"], fire_at, status=RunStatus.DEAD), key=key)
+    assert world.runs.claim(dead, None)
+    assert client.delete(f"/dead-letters/{key.run_id}").status == 204
+
+    assert client.get(f"/operations/{operation_id}/outcomes").json["counts"] == {"dead": 1}
+
+
 def test_the_runs_are_counted_page_by_page(
     client: Client, world: World, job: Json, monkeypatch: pytest.MonkeyPatch
 ) -> None:
