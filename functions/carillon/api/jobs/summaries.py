@@ -16,7 +16,7 @@ from carillon.api.jobs.service import PAGE_BYTES
 from carillon.api.schedules.outlook import outlook_of, shown_state
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
-from carillon.domain.execution.recent import last_run
+from carillon.domain.execution.recent import is_run_again, last_run
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.spec.job_summary import JobSummary
@@ -29,7 +29,7 @@ from carillon.stores.ports import JobFilter, JobStore, Page, VersionedRows
 RECENT = 10
 """Rows of its history that are read of a job: half a read unit for each 4 KB."""
 _NEWEST = 2
-"""Rows that are read for a last run; more only where these are none of a run."""
+"""Rows that are read for a last run; more only where these are none of a run, or were redriven."""
 
 
 class View(StrEnum):
@@ -191,7 +191,11 @@ class SummaryService:
         if Include.RECENT_RUNS in include:
             return self._history.latest_of(owner, job_ids, RECENT)
         found = self._history.latest_of(owner, job_ids, _NEWEST)
-        hidden = [each for each, rows in found.items() if rows and last_run(rows) is None]
+        hidden = [
+            each
+            for each, rows in found.items()
+            if rows and ((last := last_run(rows)) is None or is_run_again(last))
+        ]
         return found | self._history.latest_of(owner, hidden, RECENT) if hidden else found
 
     def of_id(self, owner: str, only: JobFilter) -> Page[Job] | None:

@@ -17,9 +17,9 @@ BOTH = {**SUMMARY, "include": "last_run,recent_runs"}
 
 def put(world: World, job_id: str, minutes: int, status: RunStatus, **changes: Any) -> str:
     """A row of the job's history, so many minutes before now; answers its run id."""
-    kind = changes.pop("kind", RunKind.SCHEDULED)
+    kind, redrive = changes.pop("kind", RunKind.SCHEDULED), changes.pop("redrive", 0)
     run = make_run(job_id, NOW - timedelta(minutes=minutes), status=status, **changes)
-    run = replace(run, key=replace(run.key, kind=kind))
+    run = replace(run, key=replace(run.key, kind=kind, redrive=redrive))
     assert world.runs.claim(run, None)
     return run.key.run_id
 
@@ -97,6 +97,28 @@ def test_a_job_says_its_last_run_and_how_many_have_failed_in_a_row(
 
     put(world, job_id, 3, RunStatus.SUCCEEDED)
     assert client.get(f"/jobs/{job_id}").json["failures_in_a_row"] == 0
+
+
+@pytest.mark.parametrize("redrives", [1, 2, 3])
+def test_the_last_run_is_what_runs_a_dead_letter_again(
+    client: Client, world: World, redrives: int
+) -> None:
+    job_id = create(client)["job_id"]
+    put(world, job_id, 9, RunStatus.SUCCEEDED)
+    for redrive in range(redrives):
+        put(world, job_id, 8, RunStatus.DEAD, settled=Resolution.REDRIVEN, redrive=redrive)
+    again = put(world, job_id, 8, RunStatus.SUCCEEDED, redrive=redrives)
+
+    (shown,) = items(client, view="summary", include="last_run")
+    assert shown["last_run"]["run_id"] == again
+    assert client.get(f"/jobs/{job_id}").json["last_run"]["run_id"] == again
+
+
+def test_a_run_whose_redrive_has_no_row_is_the_last(client: Client, world: World) -> None:
+    job_id = create(client)["job_id"]
+    put(world, job_id, 9, RunStatus.SUCCEEDED)
+    dead = put(world, job_id, 8, RunStatus.DEAD, settled=Resolution.REDRIVEN)
+    assert client.get(f"/jobs/{job_id}").json["last_run"]["run_id"] == dead
 
 
 @pytest.mark.parametrize("view", ["full", "summary"])
