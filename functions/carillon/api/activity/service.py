@@ -11,7 +11,6 @@ from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock
 from carillon.domain.activity.results import Result, result_of
 from carillon.domain.activity.summary import Bucket, buckets
-from carillon.domain.job import Job
 from carillon.errors import InvalidFieldError
 from carillon.schedules.base import EPOCH
 from carillon.services.activity import Activity, ActivityFilter, ActivityPage
@@ -142,10 +141,9 @@ class ActivityService:
             raise InvalidFieldError("by", f"{count} buckets of a {by} are more than {MOST_BUCKETS}")
         if until_at < shown_since:
             raise InvalidFieldError("to", f"must lie in the last {self._lifetime.days} days")
-        jobs, is_whole = list[Job](), True
-        for page in self._jobs.first_pages(owner):
-            jobs += page.items
-            is_whole = page.next_cursor is None and not page.unreadable
+        pages = list(self._jobs.first_pages(owner))
+        jobs = [job for page in pages for job in page.items]
+        is_whole = pages[-1].next_cursor is None and not any(page.unreadable for page in pages)
         is_whole = is_whole and from_at >= shown_since - step
         sums = self._summing.of(owner, jobs, begin, begin + count * step, shown_since)
         begins = [begin + number * step for number in range(count)]

@@ -62,8 +62,8 @@ class OccurrenceForm(BaseModel):
 
 
 class UpcomingForm(BaseModel):
-    """`complete` is false when the owner has more jobs than the 1,000 that were read, or some whose
-    calendar cannot be read."""
+    """`complete` is false when the owner has more jobs than the 1,000 that were read, or some that
+    cannot be read, or their calendar."""
 
     items: list[OccurrenceForm]
     complete: bool
@@ -145,9 +145,9 @@ class ForecastForm(BaseModel):
     """Expected starts from `from` up to, not including, `to`.
 
     `complete` is false when jobs were left out: beyond the first 1,000, because counting took too
-    long, or under a calendar that cannot be read. `jobs_counted` were counted; fixed delays, whose
-    instants follow from their runs, are `jobs_after_finish`. `minutes` are those with any fires;
-    with `by=hour` there are none, but `hours`, all of them.
+    long, or since they, or their calendar, cannot be read. `jobs_counted` were counted; fixed
+    delays, whose instants follow from their runs, are `jobs_after_finish`. `minutes` are those with
+    any fires; with `by=hour` there are none, but `hours`, all of them.
     """
 
     from_: UtcTime = Field(alias="from")
@@ -184,7 +184,7 @@ class MinuteJobForm(BaseModel):
 
 class MinuteJobsForm(BaseModel):
     """The jobs that start in a minute, the most frequent first; `complete` is false when jobs
-    beyond the first 1,000, or under a calendar that cannot be read, were left out."""
+    beyond the first 1,000, or some that cannot be read, or their calendar, were left out."""
 
     minute: UtcTime
     items: list[MinuteJobForm]

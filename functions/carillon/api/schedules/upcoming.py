@@ -74,7 +74,7 @@ class ForecastService:
     def of_owner(
         self, owner: str, from_at: datetime | None, to_at: datetime | None, *, by_hour: bool = False
     ) -> ForecastForm:
-        """The forecast over the owner's first 1,000 jobs, by job id; raises InvalidFieldError.
+        """The forecast over the owner's first 1,000 jobs, by name; raises InvalidFieldError.
 
         It begins now and spans a day by default. It uses the rows and calendars as they are now:
         paused jobs do not count, and nothing before a job's generation does.
@@ -121,8 +121,8 @@ class ForecastService:
         return MinuteJobsForm(minute=_minute_start(first // 60), items=found, complete=not has_more)
 
     def _groups(self, owner: str, first: int) -> tuple[dict[Group, list[Job]], int, bool]:
-        """The jobs to count; the number of fixed delays; whether there are more, or some whose
-        calendar cannot be read."""
+        """The jobs to count; the number of fixed delays; whether there are more, or some that
+        cannot be read, or their calendar."""
         calendars = CalendarReader(self._calendars)
         groups: defaultdict[Group, list[Job]] = defaultdict(list)
         after_finish = 0
@@ -137,6 +137,7 @@ class ForecastService:
                     groups[Group.of(job, calendars.opened(job), first)].append(job)
                 else:
                     is_left_out = True
+            is_left_out = is_left_out or bool(page.unreadable)
             has_more = page.next_cursor is not None
         return groups, after_finish, has_more or is_left_out
 
@@ -289,7 +290,7 @@ class OccurrenceService:
             merged = heapq.merge(nearest, *streams, key=_order)
             nearest = list(islice(merged, count))
             has_more = page.next_cursor is not None
-            is_left_out = is_left_out or len(jobs) < len(page.items)
+            is_left_out = is_left_out or bool(page.unreadable) or len(jobs) < len(page.items)
         return _listed(nearest, is_complete=not (has_more or is_left_out))
 
     def _newest_run(self, job: Job) -> Run | None:

@@ -38,14 +38,35 @@ def test_a_page_of_one_still_comes_to_the_others(client: Client, jobs: tuple[str
     assert (seen, bad) == ([jobs[0]], [jobs[1]])
 
 
-@pytest.mark.parametrize("path", ["/status", "/upcoming", "/forecast"])
-def test_what_concerns_all_jobs_goes_on_without_it(
-    client: Client, jobs: tuple[str, str], path: str
+@pytest.mark.parametrize("is_on_last_page", [True, False])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/status",
+        "/upcoming",
+        "/forecast",
+        "/forecast/jobs",
+        "/runs/summary",
+    ],
+)
+def test_what_concerns_all_jobs_goes_on_without_it_and_says_so(
+    client: Client,
+    world: World,
+    jobs: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    is_on_last_page: bool,
 ) -> None:
-    answer = client.get(path)
+    monkeypatch.setattr("carillon.api.jobs.service.PAGE_SIZE", 1)
+    if not is_on_last_page:
+        assert client.post("/jobs", BODY | {"name": "zz"}).status == 201
+    query = {"minute": "2026-03-01T12:00:00Z"} if path == "/forecast/jobs" else {}
+    answer = client.get(path, **query)
     assert answer.status == 200
     if path == "/status":
-        assert (answer.json["active_jobs"], answer.json["unreadable_jobs"]) == (1, 1)
+        assert answer.json["unreadable_jobs"] == 1
+    else:
+        assert answer.json["complete"] is False
 
 
 @pytest.mark.parametrize(
