@@ -191,11 +191,11 @@ class Summing:
 
 def _wanted(job: Job, unresolved: Sequence[datetime], span: _Span) -> _Wanted | None:
     """None where the feed has shown all there is. The span is that in which it is not known when
-    the job was due: before its present generation, or all of it without a schedule, and with a
+    the job was due: before `known_since`, or all of it without a schedule, and with a
     calendar, which may have had other days."""
     from_at, until_at = span
     if is_by_schedule(job) and job.spec.calendar is None:
-        until_at = min(until_at, job.generation.from_at)
+        until_at = min(until_at, known_since(job))
     if from_at <= until_at:
         return _Wanted(job, unresolved, (from_at, until_at))
     return _Wanted(job, unresolved, None) if unresolved else None
@@ -217,15 +217,23 @@ def is_by_schedule(job: Job) -> bool:
     return not isinstance(job.schedule, Delay) and job.spec.after is None
 
 
+def known_since(job: Job) -> datetime:
+    """The instant from which on the job's row says when it was due: where its present generation
+    begins. Of one that was changed in its pause the schedule of before is gone."""
+    if job.paused_at is None or job.updated_at <= job.paused_at:
+        return job.generation.from_at
+    return job.paused_at
+
+
 def due_of(
     job: Job, calendars: CalendarReader, from_at: datetime, until_at: datetime, most: int
 ) -> Due:
     """The occurrences in [from_at, until_at) that the job's present generation has made due, at
-    most so many: not those of a pause, and none of an earlier generation, whose schedule is gone.
+    most so many: not those of a pause, and none of before `known_since`.
 
     A job that is not `is_by_schedule` has none.
     """
-    since = job.generation.from_at
+    since = known_since(job)
     begin = max(from_at - timedelta(microseconds=1), since)
     spread = timedelta(seconds=job.spread_seconds)
     due = Due(job.job_id, job.spec.name, tuple(sorted(job.spec.tags.items())), (), since, spread)

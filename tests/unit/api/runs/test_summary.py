@@ -184,6 +184,19 @@ def test_nothing_is_due_in_a_pause_or_before_the_last_change(
     assert (counts, is_complete) == ([{"unknown": 2}, {"unknown": 1}, {}], True)
 
 
+def test_nothing_was_due_by_a_schedule_that_a_paused_job_got_later(
+    client: Client, world: World, job: Json
+) -> None:
+    for minutes in range(5, 30, 5):
+        ran(world, job, minutes)
+    path = f"/jobs/{job['job_id']}"
+    world.clock.advance(1800 - 1)
+    paused = client.post(f"{path}/pause").json
+    world.clock.advance(600)
+    assert client.patch(path, {"schedule": "every 1m"}, paused["revision"]).status == 200
+    assert sums(client) == ([{"succeeded": 5}], True)
+
+
 def test_groups_and_lengths(client: Client, world: World) -> None:
     team = {"team": "billing"}
     for number, tags in enumerate(({}, team, team)):
