@@ -20,6 +20,9 @@ MOST_RECORDS = 2_000
 """Records that one page reads; one of many results counts as several of `DENSE` each."""
 MOST_SUMMED = 10_000
 """Records that one summary reads, counted so, too."""
+KEPT_LONGER = timedelta(days=1)
+"""Records are kept longer than lists show them: a digest looks back to the beginning of its period,
+a day at most, and comes later; so do sums, to that of a day."""
 _DAY = timedelta(days=1)
 
 
@@ -56,8 +59,7 @@ class ActivityWriter:
             if not told(batch):
                 continue
             now = self._clock.now()
-            # A digest looks back to the beginning of its period, a day at most, and comes later.
-            expires_at = ceil_second(now + self._lifetime + _DAY)
+            expires_at = ceil_second(now + self._lifetime + KEPT_LONGER)
             at, batch_id = now.replace(microsecond=0), self._entropy.new_id(now)
             record = Record(owner, at, batch_id, batch, expires_at)
             deviations = tuple(result for result in batch if result.is_deviation)

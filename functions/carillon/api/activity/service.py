@@ -13,7 +13,7 @@ from carillon.domain.activity.results import Result, result_of
 from carillon.domain.activity.summary import Bucket, buckets
 from carillon.errors import InvalidFieldError
 from carillon.schedules.base import EPOCH
-from carillon.services.activity import Activity, ActivityFilter, ActivityPage
+from carillon.services.activity import KEPT_LONGER, Activity, ActivityFilter, ActivityPage
 from carillon.services.history import History
 from carillon.services.summing import Summing
 
@@ -131,7 +131,8 @@ class ActivityService:
         now, step = self._clock.now(), _STEPS[by]
         until_at = now if until_at is None else until_at
         from_at = until_at - timedelta(days=1) if from_at is None else from_at
-        begin, shown_since = _floor(from_at, step), now - self._lifetime
+        begin, kept_since = _floor(from_at, step), now - self._lifetime - KEPT_LONGER
+        is_kept = begin >= kept_since
         if begin < now - self._run_lifetime:
             begin = _floor(now - self._run_lifetime, step) + step
         count = (until_at - begin) // step + 1
@@ -139,18 +140,17 @@ class ActivityService:
             raise InvalidFieldError("to", "must not lie before from")
         if count > MOST_BUCKETS:
             raise InvalidFieldError("by", f"{count} buckets of a {by} are more than {MOST_BUCKETS}")
-        if until_at < shown_since:
+        if until_at < now - self._lifetime:
             raise InvalidFieldError("to", f"must lie in the last {self._lifetime.days} days")
         pages = list(self._jobs.first_pages(owner))
         jobs = [job for page in pages for job in page.items]
         is_whole = pages[-1].next_cursor is None and not any(page.unreadable for page in pages)
-        is_whole = is_whole and from_at >= shown_since - step
-        sums = self._summing.of(owner, jobs, begin, begin + count * step, shown_since)
+        sums = self._summing.of(owner, jobs, begin, begin + count * step, kept_since)
         begins = [begin + number * step for number in range(count)]
         found = buckets(sums.counted, begins, group)
         if len(found) > MOST_FORMS:
             raise InvalidFieldError("by", f"{len(found)} sums are more than {MOST_FORMS}")
-        return found, is_whole and sums.is_complete
+        return found, is_kept and is_whole and sums.is_complete
 
 
 def _floor(instant: datetime, step: timedelta) -> datetime:

@@ -250,12 +250,14 @@ def test_a_span_before_the_feed_is_read_only_as_far_as_there_is_something(
     query = {"from": "2025-10-01T00:00:00Z", "by": "day"}
     answer = client.get("/runs/summary", **query).json
     assert not answer["complete"]
-    assert min(days) == datetime.fromisoformat("2026-04-03T00:00:00Z")
-    assert len(days) <= 8
+    assert min(days) == datetime.fromisoformat("2026-04-02T00:00:00Z")
+    assert len(days) <= 9
     # Rows of before may be gone: no day is shown that would say so of each of its runs.
     assert answer["buckets"][0]["at"] == "2026-03-12T00:00:00Z"
     query["from"] = "2026-04-03T12:00:00Z"
     assert stranger.get("/runs/summary", **query).json["complete"]
+    query["from"] = "2026-04-02T11:00:00Z"
+    assert not stranger.get("/runs/summary", **query).json["complete"]
 
 
 def test_another_owner_s_runs_are_not_summed(
@@ -323,6 +325,19 @@ def test_a_cover_that_begins_before_the_span_is_counted_once(
     later = {"from": "2026-03-01T13:00:00Z"}
     assert sums(client, **later) == ([{"skipped": 12}], True)
     assert sums(client) == ([{"skipped": 11}, {"skipped": 12}], True)
+
+
+def test_what_the_feed_had_at_the_begin_of_the_first_day_is_counted(
+    client: Client, world: World, job: Json
+) -> None:
+    """The span is the feed's seven days, whose first bucket begins before them."""
+    key = RunKey(OWNER, job["job_id"], RunKind.MANUAL, FIRED + MINUTE, "x")
+    world.clock.advance(120)
+    record(world, result(key=key))
+    world.clock.advance(7 * 86_400 + 3 * 3600)
+    query = {"from": "2026-03-01T15:02:00Z", "by": "day"}
+    first = client.get("/runs/summary", **query).json["buckets"][0]
+    assert first["counts"]["dead"] == 1
 
 
 def test_a_cover_of_more_than_are_counted_is_not_one(
