@@ -12,7 +12,7 @@ from carillon.domain.activity.summary import UNCOUNTED, Counted, Due, Evidence
 from carillon.domain.calendar import Calendar
 from carillon.domain.execution.missed import pauses_of
 from carillon.domain.job import Job
-from carillon.domain.run import Run
+from carillon.domain.run import Run, RunKind
 from carillon.errors import UnreadableRowError
 from carillon.schedules import Delay
 from carillon.schedules.base import EPOCH
@@ -93,12 +93,10 @@ class Summing:
         read from `shown_since` on."""
         now = self._clock.now()
         by_id = {job.job_id: job for job in jobs}
-        shown, is_whole = self._activity.all(
-            owner, max(from_at, shown_since), min(until_at, now) + LATE
-        )
-        dues, are_all = self._dues(by_id.values(), from_at, min(until_at, now))
-        evidence = Evidence(shown)
         span = (from_at, min(until_at, now))
+        shown, is_whole = self._activity.all(owner, max(from_at, shown_since), span[1] + LATE)
+        dues, are_all = self._dues(by_id.values(), *span)
+        evidence = Evidence(shown)
         wanted = [
             each
             for due in dues
@@ -110,12 +108,14 @@ class Summing:
         unfinished = [each for each in evidence.unfinished() if _is_in(each, span)]
         as_they_are, are_known = self._as_they_are(unfinished[:MOST_ROWS])
         evidence = Evidence([*shown, *read, *as_they_are])
+        covers, are_covered = self._covers_after(owner, evidence, dues, span[1] + LATE)
+        evidence = Evidence([*shown, *read, *as_they_are, *covers])
         unread = {each.job.job_id for each in wanted[MOST_JOBS_READ:]}
         unread |= {each.job.job_id for each in chosen if each.is_too_much} | unreadable
         dues = [replace(due, is_read=due.job_id not in unread) for due in dues]
         counted = tuple(evidence.counted(owner, dues, from_at, until_at, now))
         is_complete = (
-            (is_whole and are_all and are_whole and are_known and not unread)
+            (is_whole and are_all and are_whole and are_known and are_covered and not unread)
             and len(unfinished) <= MOST_ROWS
             and evidence.are_covers_counted(dues, from_at, until_at)
             and not any(_is_of_a_gone_job(each, by_id, span) for each in shown)
@@ -134,6 +134,17 @@ class Summing:
             left -= len(due.fire_times)
             found.append(due)
         return found, left > 0 and len(known) == len(jobs)
+
+    def _covers_after(
+        self, owner: str, evidence: Evidence, dues: Iterable[Due], read_until: datetime
+    ) -> tuple[list[Result], bool]:
+        """What the feed shows of catch-ups after that: those of a long outage. Looked for only
+        where occurrences are without evidence. False beside them where there are more."""
+        now = self._clock.now()
+        if read_until >= now or not any(evidence.unresolved(owner, due) for due in dues):
+            return [], True
+        later, is_whole = self._activity.all(owner, read_until, now)
+        return [each for each in later if each.key.kind is RunKind.MISSED], is_whole
 
     def _as_they_are(self, unfinished: Iterable[Result]) -> tuple[list[Result], bool]:
         """The rows of runs whose end the feed does not show: it may come later. False beside them

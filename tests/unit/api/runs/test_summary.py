@@ -327,6 +327,16 @@ def test_a_cover_that_begins_before_the_span_is_counted_once(
     assert sums(client) == ([{"skipped": 11}, {"skipped": 12}], True)
 
 
+def test_a_cover_that_is_recorded_long_after_the_span_is_counted(
+    client: Client, world: World, job: Json
+) -> None:
+    """The outage goes on for hours: its row comes, and ends, behind the span."""
+    world.clock.advance(5 * 3600)
+    record(world, covering(job, FIRED + 5 * MINUTE, FIRED + 5 * HOUR, 60))
+    assert sums(client, to="2026-03-01T12:59:00Z") == ([{"skipped": 11}], True)
+    assert sums(client)[0][0] == {"skipped": 11}
+
+
 def test_what_the_feed_had_at_the_begin_of_the_first_day_is_counted(
     client: Client, world: World, job: Json
 ) -> None:
