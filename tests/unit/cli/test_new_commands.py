@@ -103,11 +103,13 @@ def test_top_off_a_terminal_is_one_picture(signed_in: Run, api: FakeApi) -> None
     for path, answer in PICTURE.items():
         api.answer("GET", path, answer)
 
-    told = signed_in("top").stdout
+    result = signed_in("top")
+    told = result.stdout
 
     assert "42 succeeded  1 dead" in told
     assert "jobs  3 active  1 paused" in told
-    assert "lag  p50 0.20 s  p99 0.50 s" in told
+    assert "lag in the worst minute  p50 0.20 s  p99 0.50 s" in told
+    assert "not all is counted" in result.stderr
     assert "http_503" in told
     assert json.loads(signed_in("top", "--json").stdout)["counts"] == {"succeeded": 42, "dead": 1}
 
@@ -120,6 +122,27 @@ def test_top_asks_for_sums_once_a_minute(api: FakeApi, client: ApiClient) -> Non
         pictures.at(began + timedelta(seconds=seconds))
     asked = Counter(request.path.partition("?")[0] for request in api.requests)
     assert asked == {"/runs": 21, "/runs/summary": 2, "/status": 2, "/upcoming": 2}
+
+
+def test_top_sums_up_the_last_hour_and_no_part_of_the_one_before(
+    api: FakeApi, client: ApiClient
+) -> None:
+    """By the hour a sum begins with the whole hour in which the span does."""
+    for path, answer in PICTURE.items():
+        api.answer("GET", path, answer)
+    look(client, datetime(2026, 1, 1, 11, 59, tzinfo=UTC))
+    (query,) = [each.query for each in api.requests if each.path.startswith("/runs/summary")]
+    assert (query["from"], query["by"]) == ("2026-01-01T10:59:00Z", "minute")
+
+
+def test_top_shows_what_is_to_start_later_in_its_window(api: FakeApi, client: ApiClient) -> None:
+    for path, answer in PICTURE.items():
+        api.answer("GET", path, answer)
+    coming = {"fire_at": "2026-01-01T11:07:00Z", "effective_at": "2026-01-01T11:09:00Z"}
+    api.answer("GET", "/upcoming", {"items": [{**coming, "name": "sync"}]})
+    pictures, began = Looks(client), datetime(2026, 1, 1, 11, 6, 59, tzinfo=UTC)
+    shown = [len(pictures.at(began + timedelta(seconds=each)).upcoming) for each in (0, 3)]
+    assert shown == [1, 1]
 
 
 def test_top_is_drawn_for_people(api: FakeApi, client: ApiClient) -> None:

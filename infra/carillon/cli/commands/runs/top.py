@@ -19,7 +19,7 @@ from carillon.cli.display.paint import styled
 from carillon.cli.display.tables import GAP, fitted
 from carillon.cli.display.words import clock_time, when
 from carillon.cli.instants import utc_text
-from carillon.cli.output import printable, write_json, write_line, write_table
+from carillon.cli.output import printable, write_error, write_json, write_line, write_table
 from carillon.cli.polling import looks
 from carillon.cli.session import SessionOptions
 
@@ -36,12 +36,14 @@ _KEPT = timedelta(minutes=1)
 _JOBS = "_jobs"
 RUN_COLUMNS = ("at", "status", "job_name", "lag_seconds", "outcome")
 _DRAWN = ("at", "status", "job_name", "outcome")
+_INCOMPLETE = "a limit was reached: not all is counted"
 NEXT_COLUMNS = ("fire_at", "name")
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """All there is to see at one moment; `counts` and `lag` are of the last hour."""
+    """All there is to see at one moment; `counts` are of the last hour, `lag` of the worst of its
+    minutes."""
 
     status: Json
     counts: Json
@@ -57,7 +59,9 @@ class Picture:
             or "nothing has run"
         )
         if self.lag:
-            yield "lag  " + "  ".join(f"{name} {self.lag[name]:.2f} s" for name in self.lag)
+            yield "lag in the worst minute  " + "  ".join(
+                f"{name} {self.lag[name]:.2f} s" for name in self.lag
+            )
         states = [name for name in self.status if name.endswith(_JOBS) and self.status[name]]
         if states:
             told = (f"{self.status[name]:,} {name.removesuffix(_JOBS)}" for name in states)
@@ -66,7 +70,7 @@ class Picture:
 
 def look(api: ApiClient, now: datetime) -> Picture:
     """The picture now; four requests."""
-    span = {"from": utc_text(now - _SPAN), "to": utc_text(now), "by": "hour"}
+    span = {"from": utc_text(now - _SPAN), "to": utc_text(now), "by": "minute"}
     summary = api.get("/runs/summary", span)
     counts: Counter[str] = Counter()
     for bucket in summary["buckets"]:
@@ -95,8 +99,13 @@ class Looks:
             self._last = now, look(self._api, now)
             return self._last[1]
         _, kept = self._last
-        coming = [each for each in kept.upcoming if each["fire_at"] >= utc_text(now)]
+        coming = [each for each in kept.upcoming if _start(each) >= utc_text(now)]
         return replace(kept, runs=_ended(self._api), upcoming=coming)
+
+
+def _start(coming: Json) -> str:
+    """When it is to start: in a window that is later than its fire time."""
+    return str(coming.get("effective_at") or coming["fire_at"])
 
 
 def _ended(api: ApiClient) -> Sequence[Json]:
@@ -140,6 +149,8 @@ def write_picture(picture: Picture, as_json: bool) -> None:
         return
     for line in picture.lines():
         write_line(line)
+    if not picture.complete:
+        write_error(f"Note: {_INCOMPLETE}")
     write_line("")
     runs, upcoming = picture.runs, picture.upcoming[:_COMING_SHOWN]
     write_table(RUN_COLUMNS, [[run_cell(run, name) for name in RUN_COLUMNS] for run in runs])
@@ -166,7 +177,7 @@ def drawn(picture: Picture, now: datetime, width: int, height: int) -> "Renderab
         for each in picture.upcoming[:_COMING_SHOWN]
     ]
     head = f"carillon top   {now:%H:%M:%S} UTC   last hour   q ends"
-    note = [] if picture.complete else ["a limit was reached: not all is counted"]
+    note = [] if picture.complete else [_INCOMPLETE]
     above = [Text(head, "bold"), *map(Text, (*picture.lines(), *note, ""))]
     below = [Text(""), Text("next", "bold"), *_lines(NEXT_COLUMNS, coming, width)]
     ended = [Text("ended", "bold"), *_lines(_DRAWN, runs, width)]
