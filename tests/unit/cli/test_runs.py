@@ -297,7 +297,7 @@ def test_upcoming_says_when_it_may_be_incomplete(signed_in: Run, api: FakeApi) -
     result = signed_in("upcoming", "--json")
 
     assert (result.exit_code, json.loads(result.stdout)) == (0, [])
-    assert "more jobs than the API reads" in result.stderr
+    assert "not all of your jobs were read" in result.stderr
 
 
 def test_status_with_segments_for_operators(signed_in: Run, api: FakeApi) -> None:

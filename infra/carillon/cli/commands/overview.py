@@ -147,7 +147,7 @@ def upcoming(
     answer = api.get(path, {"count": count})
     found = answer.get("items", [])
     if answer.get("complete") is False:
-        write_error("Note: you have more jobs than the API reads; some occurrences may be left out")
+        write_error("Note: not all of your jobs were read; some occurrences may be left out")
     if session.is_json:
         write_json(found)
     else:
