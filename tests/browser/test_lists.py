@@ -388,6 +388,54 @@ def test_a_dead_run_that_the_page_does_not_show_has_left_one(
     expect(visit.page.locator(".figures")).to_contain_text("%")
 
 
+def _run(kind: str, status: str, redrive: int = 0, settled: str | None = None) -> dict[str, Any]:
+    return {
+        "run_id": f"{kind}-{redrive}", "job_id": "j", "kind": kind, "status": status, "attempt": 1,
+        "fire_at": AT, "started_at": AT, "finished_at": AT, "lag_seconds": 0, "redrive": redrive,
+        "settled": settled, "error": None, "reason": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("runs", "last", "rate"),
+    [
+        ([_run("callback", "succeeded"), _run("scheduled", "dead")], "dead", "0.0 %"),
+        (
+            [_run("scheduled", "dead", settled="redriven"), _run("scheduled", "succeeded", 1)],
+            "succeeded",
+            "100 %",
+        ),
+        ([_run("scheduled", "succeeded"), _run("watch", "missed")], "succeeded", "100 %"),
+        ([_run("watch", "missed")], "none yet", "0.0 %"),
+    ],
+    ids=["callback", "redriven", "late", "missed"],
+)
+def test_the_rate_of_a_job_is_that_of_its_own_runs_each_once(
+    visit: Visit, console: Loopback, runs: list[dict[str, Any]], last: str, rate: str
+) -> None:
+    none: dict[str, Any] = {"items": [], "complete": True}
+    visit.page.route("**/missed?*", lambda route: route.fulfill(json=none))
+    visit.page.route("**/api/jobs/*/runs?*", lambda route: _answer(route, runs))
+    visit.open(console)
+    visit.page.locator("table a", has_text="heartbeat").click()
+    figures = visit.page.locator(".figures")
+    expect(figures).to_contain_text(rate)
+    expect(figures).to_contain_text(last)
+
+
+def test_a_run_of_one_job_has_one_line_in_its_activity(visit: Visit, console: Loopback) -> None:
+    """As it is now; across jobs each end of an attempt has a line."""
+    found = [_ended("j") | {"status": "scheduled", "attempt": 0}]
+    visit.page.route("**/api/runs?*", lambda route: _answer(route, found))
+    visit.open(console, "/activity?job=j")
+    expect(visit.page.locator("tbody tr")).to_contain_text("waiting")
+    for status, attempt, told in (("running", 1, "running"), ("retrying", 1, "retrying")):
+        found[0] = _ended("j") | {"status": status, "attempt": attempt}
+        visit.page.evaluate(LOOK_ANEW)
+        expect(visit.page.locator("tbody tr")).to_have_count(1)
+        expect(visit.page.locator("tbody tr")).to_contain_text(told)
+
+
 def test_days_of_the_timeline_begin_at_midnight_on_both_sides_of_a_change_of_clocks(
     browser: Browser, console: Loopback
 ) -> None:

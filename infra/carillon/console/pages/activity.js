@@ -25,15 +25,18 @@ const STATUSES = [[FAILURES, "failures"], "succeeded", "retrying", "dead", "time
 const KINDS = ["scheduled", "manual", "backfill", "after", "callback"];
 
 /** @param {Ended} run */
-const idOf = ({ run_id, attempt: count }) => `${run_id} ${count}`;
+const attemptOf = ({ run_id, attempt: count }) => `${run_id} ${count}`;
+/** @param {Ended} run */
+const runOf = ({ run_id }) => run_id;
 
-/** One of each run and attempt, the newest first; of two the final one counts. @param {Ended[]} newer @param {Ended[]} older */
-function joined(newer, older) {
+/** The newest first: of each run as it is now, where they are of one job; else of each attempt, and of two the final one.
+ * @param {Ended[]} newer @param {Ended[]} older @param {(run: Ended) => string} idOf */
+function joined(newer, older, idOf) {
   /** @type {Map<string, Ended>} */
   const found = new Map();
   for (const run of [...newer, ...older]) {
     const known = found.get(idOf(run));
-    if (!known || known.status === "retrying") found.set(idOf(run), run);
+    if (!known || (idOf === attemptOf && known.status === "retrying")) found.set(idOf(run), run);
   }
   return [...found.values()].sort((one, other) => other.at.localeCompare(one.at));
 }
@@ -43,6 +46,7 @@ export default function Activity({ query }) {
   const { status, kind, job, tag, from, to } = query;
   const [isLive, setLive] = useState(true);
   const filters = { status, kind, job, tag: tagOf(tag), from, to };
+  const idOf = job ? runOf : attemptOf;
 
   /** @param {object} more @returns {Promise<Feed>} */
   const page = async (more) => {
@@ -56,7 +60,7 @@ export default function Activity({ query }) {
       if (before.items.length > before.most) return page({});
       const since = await page({ after: before.asOf });
       // More than a page since the last answer: what lies between is not known, so begin anew.
-      return since.cursor ? page({}) : { ...since, items: joined(since.items, before.items), cursor: before.cursor, most: before.most };
+      return since.cursor ? page({}) : { ...since, items: joined(since.items, before.items, idOf), cursor: before.cursor, most: before.most };
     },
     [JSON.stringify(filters)],
     { every: 2 },
@@ -65,7 +69,7 @@ export default function Activity({ query }) {
     attempt("Older runs", async () => {
       const before = /** @type {Feed} */ (feed.data);
       const older = await page({ cursor: before.cursor });
-      const items = joined(before.items, older.items);
+      const items = joined(before.items, older.items, idOf);
       feed.set({ ...before, items, cursor: older.cursor, most: items.length + MOST_SHOWN });
     });
   const flip = () => setLive((now) => !now);

@@ -25,6 +25,7 @@ const HOUR = 60 * MINUTE;
 /** @type {[id: string, words: string][]} */
 const SPANS = [["24", "24 h"], ["168", "7 days"], ["720", "30 days"]];
 const MOST = 300;
+const NO_RUNS = new Set(["callback", "missed", "watch"]);
 const ENDED_WELL = new Set(["succeeded"]);
 const ENDED = new Set(["succeeded", "dead", "timed_out", "missed"]);
 
@@ -119,24 +120,31 @@ async function gapsOf(job_id, hours) {
   return complete ? new Set(items.filter(({ run_id }) => !run_id).map(({ fire_at }) => Date.parse(fire_at))) : null;
 }
 
-/** The share of runs that have succeeded; none while something that was due has left no run. @param {Run[]} runs @param {Set<number>} gaps */
-function rateOf(runs, gaps) {
-  const known = new Set(runs.map(({ fire_at }) => Date.parse(fire_at)));
+/** The share of runs that have succeeded; none while something that was due has left no run. What was missed counts where no run has come since.
+ * @param {Run[]} rows @param {Set<number>} gaps */
+function rateOf(rows, gaps) {
+  const known = new Set(rows.map(({ fire_at }) => Date.parse(fire_at)));
   const left = [...gaps].filter((at) => !known.has(at)).length;
   if (left) return html`– <span class="quiet small-text">${left} left no run</span>`;
-  const ended = runs.filter(({ status }) => ENDED.has(status));
+  const runs = runsAmong(rows);
+  const ran = new Set(runs.map(({ fire_at }) => fire_at));
+  const ended = [...runs, ...rows.filter(({ kind, fire_at }) => kind === "watch" && !ran.has(fire_at))].filter(({ status }) => ENDED.has(status));
   const good = ended.filter(({ status }) => ENDED_WELL.has(status)).length;
   // Never rounded up to a hundred.
   return ended.length ? `${good === ended.length ? 100 : (Math.floor((1000 * good) / ended.length) / 10).toFixed(1)} %` : "–";
 }
 
+/** Without what is no run of the job's, and dead letters in whose place another run has come. @param {Run[]} rows */
+const runsAmong = (rows) => rows.filter(({ kind, settled }) => !NO_RUNS.has(kind) && settled !== "redriven");
+
 /** @param {{ runs: Run[], isWhole: boolean, gaps: Set<number> | null }} props */
-function Summary({ runs, isWhole, gaps }) {
+function Summary({ runs: rows, isWhole, gaps }) {
+  const runs = runsAmong(rows);
   const lags = runs.filter(({ kind }) => kind === "scheduled").map(({ lag_seconds }) => lag_seconds);
   const last = runs[0];
   return html`<${Figures} of=${[
     ["Last run", last ? html`<${Status} of=${last.status} /> <span class="quiet small-text"><${Time} at=${last.fire_at} /></span>` : "none yet"],
-    ["Success", gaps ? rateOf(runs, gaps) : "–"],
+    ["Success", gaps ? rateOf(rows, gaps) : "–"],
     ["Lag p99", duration(percentile(lags, 0.99))],
     ["Duration p50", duration(percentile(runs.map(secondsOf), 0.5))],
     [isWhole ? "Runs" : "Runs shown", isWhole ? runs.length : `newest ${runs.length}`],
