@@ -34,7 +34,8 @@ def test_logs_of_a_run_and_of_the_newest_run_of_a_job(signed_in: Run, api: FakeA
     api.answer("GET", LOGS, {"items": [_line(1)], "next_cursor": "c"})
     api.then("GET", LOGS, {"items": [_line(2)], "next_cursor": None})
     callback = {"run_id": f"{JOB_ID}_20260101T110000Z_callback-scheduled-0-_0", "kind": "callback"}
-    rows = [callback, {"run_id": RUN_ID, "kind": "scheduled"}]
+    redriven = {"run_id": f"{JOB_ID}_0", "kind": "scheduled", "settled": "redriven"}
+    rows = [callback, redriven, {"run_id": RUN_ID, "kind": "scheduled"}]
     api.answer("GET", "/jobs/nightly/runs", {"items": rows, "next_cursor": None})
 
     assert json.loads(signed_in("logs", RUN_ID, "--json").stdout) == [_line(1), _line(2)]

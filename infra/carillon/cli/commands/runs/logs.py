@@ -57,8 +57,9 @@ def logs(
 
 def newest_run_of(api: ApiClient, job: str) -> str:
     """The id of a job's newest run; raises CliError where it has not run. The row of its callback
-    stands before it."""
-    for row in api.items(api.job_path(job, "/runs"), _NEWEST):
+    stands before it, and so does a dead letter before what has run it again."""
+    rows = api.items(api.job_path(job, "/runs"), _NEWEST)
+    for row in sorted(rows, key=lambda row: row.get("settled") == "redriven"):
         if row.get("kind") not in _OTHERS:
             return str(row["run_id"])
     raise CliError.local(ExitCode.NOT_FOUND, f"{job} has not run")
