@@ -127,6 +127,21 @@ def test_follow_reads_on_until_a_run_that_it_knows(api: FakeApi, client: ApiClie
     assert [request.query.get("cursor") for request in api.requests][-3:] == [None, "c1", "c2"]
 
 
+def test_follow_finds_what_catches_up_behind_newer_runs(api: FakeApi, client: ApiClient) -> None:
+    path = "/jobs/j1/runs"
+    follower = Follower(client.session, path, limit=1)
+    api.answer("GET", path, _page(_run(0)))
+    assert _changes(client, follower) == [("j1.0", "succeeded")]
+    api.answer("GET", path, _page(_run(9), cursor="c1"))
+    api.then("GET", path, _page(_run(0)))
+    assert _changes(client, follower) == [("j1.9", "succeeded")]
+
+    api.answer("GET", path, _page(_run(10), _run(9), cursor="c1"))
+    api.then("GET", path, _page(_run(3), _run(0)))
+
+    assert [run_id for run_id, _ in _changes(client, follower)] == ["j1.3", "j1.10"]
+
+
 class _Stop:
     """Sleeps `times` times, then presses Ctrl-C."""
 

@@ -38,7 +38,8 @@ class Follower:
         return sorted(filter(self._note, newest), key=lambda run: run["fire_at"])
 
     def _newest(self) -> Steps[list[RunForm]]:
-        """At first `limit` runs; later the pages down to one with a run already seen."""
+        """At first `limit` runs; later the pages down to one without any news: what catches up
+        comes behind newer runs that were seen already."""
         if self._oldest is None:
             first: list[RunForm]
             first = yield from collected(self._session.pages(self._path, self._limit))
@@ -49,8 +50,10 @@ class Follower:
         found: list[RunForm] = []
         pages = self._session.pages(self._path)
         while (page := (yield from next_page(pages))) is not None:
-            found += [run for run in page if run["fire_at"] >= self._oldest]
-            if any(run["run_id"] in self._seen for run in page):
+            shown = [run for run in page if run["fire_at"] >= self._oldest]
+            found += shown
+            is_bottom = len(shown) < len(page)
+            if is_bottom or (shown and all(run["run_id"] in self._seen for run in shown)):
                 break
         return found
 
