@@ -36,6 +36,24 @@ def test_an_hour_without_a_trace_is_no_success() -> None:
     assert (row["of"], row["success"]) == ("all jobs", 0.25)
 
 
+@pytest.mark.parametrize("succeeded", [29_999, 9_999_999])
+def test_a_success_is_never_rounded_up_to_all(signed_in: Run, api: FakeApi, succeeded: int) -> None:
+    buckets = [_bucket(None, LAG, succeeded=succeeded, dead=1)]
+    api.answer("GET", "/runs/summary", {"buckets": buckets, "complete": True})
+
+    assert signed_in("report").stdout.splitlines()[1].split()[2] == "99.99%"
+    assert json.loads(signed_in("report", "--json").stdout)[0]["success"] < 1
+
+
+def test_hours_are_not_called_days(signed_in: Run, api: FakeApi) -> None:
+    buckets = [_bucket(None, LAG, succeeded=3)]
+    api.answer("GET", "/runs/summary", {"buckets": buckets, "complete": True})
+
+    (row,) = json.loads(signed_in("report", "--last", "24h", "--json").stdout)
+
+    assert (api.requests[0].query["by"], row["late"]) == ("hour", "0 of 1 h")
+
+
 def test_it_asks_by_day_and_names_jobs(signed_in: Run, api: FakeApi) -> None:
     answer = {"buckets": [_bucket("j1", LAG, succeeded=3, dead=1)], "complete": False}
     api.answer("GET", "/runs/summary", answer)

@@ -27,9 +27,11 @@ _LONGEST_DAYS = 199
 
 @dataclass(slots=True)
 class Row:
-    """The sums of one job, one tag, or all; `worst` are the largest of its days, in seconds."""
+    """The sums of one job, one tag, or all; `worst` are the largest of its days, in seconds.
+    `unit`: h where the days are hours."""
 
     of: str
+    unit: str = "d"
     counts: Counter[str] = field(default_factory=Counter)
     worst: dict[str, float] = field(default_factory=dict)
     days: int = 0
@@ -49,12 +51,13 @@ class Row:
         judged = failed + self.counts["succeeded"]
         return {
             "of": self.of,
-            "success": None if not judged else round(self.counts["succeeded"] / judged, 5),
+            # Never rounded up to a whole.
+            "success": None if not judged else self.counts["succeeded"] * 100_000 // judged / 1e5,
             **{name: self.counts[name] for name in COLUMNS[2:9]},
             "lag_p50": self.worst.get("p50"),
             "lag_p99": self.worst.get("p99"),
             "lag_max": self.worst.get("max"),
-            "late": f"{self.late_days} of {self.days} d" if self.days else None,
+            "late": f"{self.late_days} of {self.days} {self.unit}" if self.days else None,
         }
 
 
@@ -66,15 +69,19 @@ def report(
         typer.Option(metavar="job|tag:KEY", help="A row for each.", show_default="one row"),
     ] = None,
     lag_target: Annotated[
-        str, typer.Option(help="A day is late if its 99th percentile of lag is more.")
+        str,
+        typer.Option(
+            help="A day is late if its 99th percentile of lag is more; an hour, up to 2d."
+        ),
     ] = "5s",
     session: SessionOptions,
 ) -> None:
     """Show how well jobs have run: successes, what failed or was missed, and lag.
 
     The success rate counts what failed, was missed, or left no trace against what succeeded;
-    skipped and cancelled runs, and what is under way, do not count. Lags are of the worst day.
-    With --json, an array.
+    skipped and cancelled runs, and what is under way, do not count. Lags are of the worst day, or
+    the worst hour where the span is two days at most; the first one is summed up whole. With
+    --json, an array.
     """
     try:
         span = timedelta(seconds=parse_duration(last, "last"))
@@ -92,18 +99,20 @@ def report(
     if answer.get("complete") is False:
         write_error("Note: a limit was reached; what was not looked for counts as pending")
     names = _names(api) if group == "job" else {}
-    rows = rows_of(answer.get("buckets", ()), wanted, names, target_seconds)
+    rows = rows_of(answer.get("buckets", ()), wanted, names, target_seconds, step[0])
     write_items(rows, COLUMNS, session.is_json, _cell, LEAST_NEEDED)
 
 
-def rows_of(buckets: Iterable[Json], wanted: str, names: Json, target_seconds: float) -> list[Json]:
+def rows_of(
+    buckets: Iterable[Json], wanted: str, names: Json, target_seconds: float, unit: str = "d"
+) -> list[Json]:
     """A row for each key that begins with `wanted`, by name; one for all where keys are null."""
     rows: dict[str, Row] = {}
     for bucket in buckets:
         key = "" if bucket.get("key") is None else str(bucket["key"])
         if key.startswith(wanted):
             told = str(names.get(key, key.removeprefix(wanted))) or "all jobs"
-            rows.setdefault(key, Row(told)).add(bucket, target_seconds)
+            rows.setdefault(key, Row(told, unit)).add(bucket, target_seconds)
     return [row.told() for row in sorted(rows.values(), key=lambda row: row.of)]
 
 
@@ -128,5 +137,5 @@ def _names(api: ApiClient) -> Json:
 def _cell(row: Json, column: str) -> Any:
     value = row.get(column)
     if column == "success" and value is not None:
-        return f"{value:.2%}"
+        return f"{round(value * 100_000) // 10 / 100:.2f}%"
     return f"{value:.2f} s" if isinstance(value, float) else value
