@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from carillon.domain.notifying.notice import (
 from carillon.domain.notifying.notification import EmailChannel, SlackChannel, Told
 from carillon.domain.notifying.slack import slack_message
 from carillon.domain.notifying.window import Failing, Noted
+from carillon.domain.run import RunKey, RunKind
 from carillon.domain.targets import SecretReference, SnsTarget, WebhookTarget
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -118,6 +120,14 @@ def test_each_channel_has_its_form() -> None:
     assert (topic.subject, body) == ("Carillon: import failed", plain_text(notice))
     _, body = delivered_by(EmailChannel(address="a@b.example"), notice)
     assert json.loads(body)["subject"] == "Carillon: import failed"
+
+
+def test_a_callback_that_failed_is_no_failure_of_its_job() -> None:
+    about = RunKey("o", "0" * 26, RunKind.SCHEDULED, NOON)
+    event = replace(noted(), run_id=about.callback.run_id)
+    assert first_notice("ops", event, SPAN[1], "")["summary"] == "a callback of import failed"
+    event = replace(event, run_id=about.run_id)
+    assert first_notice("ops", event, SPAN[1], "")["summary"] == "import failed"
 
 
 def test_a_subject_is_one_line_of_ascii() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from carillon.clock import utc_text
 from carillon.domain.notifying.notification import Told
 from carillon.domain.notifying.window import Failing, Noted
+from carillon.domain.run import RunKind
 
 MOST_ERRORS = 5
 MOST_JOBS = 20
@@ -40,7 +41,7 @@ def first_notice(name: str, event: Noted, until: datetime, link: str) -> Notice:
         "run_id": event.run_id or None,
         "error": error,
     }
-    summary = f"{event.job_name} {_VERBS[event.type]}"
+    summary = f"{_subject(event)} {_VERBS[event.type]}"
     return {
         **_head("first", name, summary, link),
         "event": told,
@@ -134,6 +135,12 @@ def plain_text(notice: Notice) -> str:
         lines.append(notice["link"])
     lines += ["", f"notification {notice['notification']} of Carillon"]
     return "\n".join(lines)
+
+
+def _subject(event: Noted) -> str:
+    """What the event happened to: a callback may fail of a job whose own run was good."""
+    is_callback = f"_{RunKind.CALLBACK}-" in event.run_id
+    return f"a callback of {event.job_name}" if is_callback else event.job_name
 
 
 def _error_line(error: Mapping[str, Any]) -> str:
