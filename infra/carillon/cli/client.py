@@ -102,9 +102,12 @@ class ApiClient:
         token: Token | None,
         transport: "Transport | None" = None,
         team: str | None = None,
+        note: Callable[[str], None] = lambda text: None,
     ) -> None:
         """Requests act for `team`, with None for the token's subject. Without a token
-        only what answers anybody can be read."""
+        only what answers anybody can be read. `note` gets what people are to know beside an
+        answer."""
+        self._note = note
         clock = Clock()
         with as_command_errors():
             self.session = Session.of(api_url, token, clock, team)
@@ -201,7 +204,11 @@ class ApiClient:
         self, path: str, limit: int | None, filters: Query | None = None
     ) -> Iterator[list[Json]]:
         """The pages of a list until it ends or `limit` items were given."""
-        return self._pages(self.session.pages(path, limit, filters))
+
+        def left_out(row: Json) -> None:
+            self._note(f"Note: {row['id']} cannot be read, and is left out: {row['reason']}")
+
+        return self._pages(self.session.pages(path, limit, filters, left_out))
 
     def _pages(self, stream: Stream[T]) -> Iterator[list[T]]:
         while (page := self.run(next_page(stream))) is not None:

@@ -8,7 +8,7 @@ import typer
 from carillon.cli.client import ApiClient, as_command_errors
 from carillon.cli.completing import job_names
 from carillon.cli.exits import CliError, ExitCode
-from carillon.cli.output import is_wide
+from carillon.cli.output import is_wide, write_error
 from carillon.client import settings
 from carillon.client import sign_in as client_sign_in
 from carillon.client.settings import credentials_path
@@ -117,7 +117,7 @@ class SessionOptions(OutputOptions):
 
     def connect(self) -> ApiClient:
         """A client for the API; closed with the context. Raises as `sign_in_of`."""
-        client = ApiClient(*sign_in_of(self), team=self.acts_for)
+        client = ApiClient(*sign_in_of(self), team=self.acts_for, note=write_error)
         self.ctx.call_on_close(client.close)
         return client
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Self, TypeVar
 
@@ -114,8 +114,15 @@ class Session:
         key = self._clock.new_key() if key is None else key
         return (yield from self.ask("POST", path, body=body, headers={_KEY: key}))
 
-    def pages(self, path: str, limit: int | None = None, query: Query | None = None) -> Stream[Any]:
-        """The pages of a list until it ends or `limit` items were given."""
+    def pages(
+        self,
+        path: str,
+        limit: int | None = None,
+        query: Query | None = None,
+        left_out: Callable[[Json], None] = lambda row: None,
+    ) -> Stream[Any]:
+        """The pages of a list until it ends or `limit` items were given; `left_out` gets the id and
+        reason of each row that cannot be read."""
         left = limit
         cursor: str | None = None
         while left is None or left > 0:
@@ -125,6 +132,8 @@ class Session:
                 here["cursor"] = cursor
             answer = yield from self.ask("GET", path, query=here)
             page = answer.get("items", [])[:left]
+            for row in answer.get("unreadable") or ():
+                left_out(row)
             yield Page(page)
             left = None if left is None else left - len(page)
             cursor = answer.get("next_cursor")

@@ -306,6 +306,14 @@ def test_upcoming_tells_from_where_a_calendar_moved_it(signed_in: Run, api: Fake
     assert lines[2].endswith("  -")
 
 
+def test_a_list_says_what_it_leaves_out(signed_in: Run, api: FakeApi) -> None:
+    unreadable = [{"id": "j9", "reason": "job j9: spoilt"}]
+    api.answer("GET", "/jobs", {"items": [], "next_cursor": None, "unreadable": unreadable})
+
+    for command in (["jobs", "list"], ["export-data", "--no-runs"]):
+        assert "j9 cannot be read, and is left out: job j9: spoilt" in signed_in(*command).stderr
+
+
 def test_upcoming_says_when_it_may_be_incomplete(signed_in: Run, api: FakeApi) -> None:
     api.answer("GET", "/upcoming", {"items": [], "complete": False})
 
