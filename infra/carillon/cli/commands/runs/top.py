@@ -104,7 +104,7 @@ class Looks:
 
 
 def _start(coming: Json) -> str:
-    """When it is to start: in a window that is later than its fire time."""
+    """The instant at which it is to start: in a window that is later than its fire time."""
     return str(coming.get("effective_at") or coming["fire_at"])
 
 
