@@ -138,7 +138,7 @@ def plain_text(notice: Notice) -> str:
 
 
 def _subject(event: Noted) -> str:
-    """What the event happened to: a callback may fail of a job whose own run was good."""
+    """The subject of the event: a callback may fail of a job whose own run was good."""
     is_callback = f"_{RunKind.CALLBACK}-" in event.run_id
     return f"a callback of {event.job_name}" if is_callback else event.job_name
 
