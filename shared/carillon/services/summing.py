@@ -138,8 +138,8 @@ class Summing:
     def _covers_after(
         self, owner: str, evidence: Evidence, dues: Iterable[Due], read_until: datetime
     ) -> tuple[list[Result], bool]:
-        """What the feed shows of catch-ups after that: those of a long outage. Looked for only
-        where occurrences are without evidence. False beside them where there are more."""
+        """The rows of catch-ups in the feed after that: those of a long outage. They are looked for
+        only where occurrences are without evidence. False beside them where there are more."""
         now = self._clock.now()
         if read_until >= now or not any(evidence.unresolved(owner, due) for due in dues):
             return [], True
