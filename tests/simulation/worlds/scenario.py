@@ -33,7 +33,7 @@ _OTHER_WORKER = "the other worker"
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """The world of a seed: `minutes` of faults from `start` on, then calm, in which everything must
-    come to its end within `settle_minutes`.
+    come to its end within `settle_minutes`, unless it waits for its turn under limits of its own.
 
     From `switched_at` on a new deployment has chunks if the one before had none, and the other way
     round. `calendar` is the JSON text of the closed days that are there at the start. With
@@ -53,7 +53,7 @@ class Scenario:
     executors_down: tuple[Span, ...] = ()
     calendar: str = ""
     other_look_ahead_minutes: int = 0
-    settle_minutes: int = 720
+    settle_minutes: int = 360
     notifications: tuple[NotificationPlan, ...] = ()
     switched_at: datetime | None = None
 
