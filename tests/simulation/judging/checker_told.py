@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from carillon.audit.evidence import Violation
 from carillon.audit.known import Indexed
 from carillon.audit.outcomes import in_gap
-from carillon.domain.job import Job, JobState
+from carillon.domain.job import MOST_REPLACED, Job, JobState
 from carillon.domain.run import NO_RUNS, Run, RunKind, RunStatus
 from tests.simulation.judging.checker_calls import lag_of, recovery
 from tests.simulation.judging.known import Known, had_passed
@@ -180,6 +180,12 @@ def _is_passed_over(indexed: Indexed, row: Run, own: dict[datetime, Run]) -> boo
     return row.reason == "catch_up" or (other is not None and other.reason in _LATE)
 
 
+def _is_far_back(known: Known, indexed: Indexed, at: datetime) -> bool:
+    """Whether more generations had replaced this one by then than its job's row remembers."""
+    others = known.generations[indexed.job.job_id]
+    return sum(indexed.committed_at < each.committed_at <= at for each in others) > MOST_REPLACED
+
+
 def _unwatched(
     known: Known,
     indexed: Indexed,
@@ -199,7 +205,7 @@ def _unwatched(
         row = own.get(fire_at)
         if fire_at in alarms or fire_at in again or row is None or in_gap(gaps, by_at):
             continue
-        if had_passed(indexed, fire_at):
+        if had_passed(indexed, fire_at) or _is_far_back(known, indexed, by_at):
             continue
         is_meant = row.status is RunStatus.CANCELLED or row.reason in _MEANT
         is_meant = is_meant or _is_passed_over(indexed, row, own)

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from carillon.domain.events import EventType
+from carillon.domain.job import MOST_REPLACED
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import Concurrency, OnComplete, Overlap, Rate
 from carillon.domain.run import Resolution, Run, RunKey, RunKind, RunStatus
@@ -240,6 +241,17 @@ def test_the_watch_rings_where_no_success_came_in_time() -> None:
     assert found(book.evidence(125)) == []
     rings(book, 60, 120)
     only(book.evidence(125), "watch", "a success was there before")
+
+
+def test_the_watch_knows_no_generation_that_was_replaced_too_often() -> None:
+    """Seed 9974003711: a job went to and fro between two owners, and was spread meanwhile."""
+    book = Book("at 2026-12-01T12:01:00Z", expect_within=60)
+    book.died(key_of(60))
+    for number in range(MOST_REPLACED):
+        book.resume(70 + number, f"{book.job.generation.generation_id[:-1]}{2 + number}")
+    only(book.evidence(125), "watch", "and the watch has told nobody")
+    book.resume(80, f"{book.job.generation.generation_id[:-1]}9")
+    assert found(book.evidence(125)) == []
 
 
 def test_the_watch_rings_for_a_success_that_came_late_where_nothing_struck() -> None:
