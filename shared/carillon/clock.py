@@ -103,6 +103,7 @@ class SystemClock:
 
 
 _AGAIN_SECONDS = 0.1
+"""Until a timer is tried again for which no thread could be started."""
 
 
 class ThreadTimers:

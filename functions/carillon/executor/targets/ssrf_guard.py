@@ -88,7 +88,7 @@ class Lookups:
         """Raises what the resolver raises, and TimeoutError."""
         has_ended = hangs = False
 
-        def look_up() -> Sequence[str]:
+        def looked_up() -> Sequence[str]:
             nonlocal has_ended
             try:
                 return self._resolver(host, port)
@@ -102,7 +102,7 @@ class Lookups:
             if self._hanging.count(owner) >= MOST_HANGING:
                 raise OSError(f"{MOST_HANGING} lookups of its owner have yet to end")
         try:
-            return call_within(deadline, look_up)
+            return call_within(deadline, looked_up)
         except TimeoutError:
             with self._lock:
                 hangs = not has_ended

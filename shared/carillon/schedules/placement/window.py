@@ -194,6 +194,8 @@ def _shortest_on_the_clock(rules: Sequence[Expression]) -> int | None:
 
 
 _FEW = 500
+"""Seconds of a day that are listed to compare neighbours. Two of more than these are close:
+shifting all bits finds how close in a few steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,7 @@ class _TimesOfDay:
         hundreds of megabytes."""
         seconds = list(_places(bits)) if bits.bit_count() <= _FEW else []
         shortest = min((later - earlier for earlier, later in pairwise(seconds)), default=None)
-        if not seconds:  # of so many two are close
+        if not seconds:
             shortest = next(gap for gap in count(1) if bits & bits >> gap)
         return cls((bits & -bits).bit_length() - 1, bits.bit_length() - 1, shortest)
 
