@@ -264,10 +264,13 @@ class Recorder:
     def _claimed(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
         if task is not None and answer is not False:
             # What struck before the call that made the claim is no business of the claim's.
-            name = handler_of(task.name)
-            self._faults_before_claim[name, args[0].key.run_id] = self._faults.get(name, 0)
+            name, of_run = handler_of(task.name), args[0].key.run_id
+            faults = self._faults.get(name, 0)
             if task.name == name:  # and not a part of it, which may have ended when that dies
                 self._tasks[name] = task
+                self._faults_before_claim[name, of_run] = faults
+            else:  # a pause may have struck the call already, under its chunk's claim
+                self._faults_before_claim.setdefault((name, of_run), faults)
         self._run_written(task, "claim", args[0].key)
 
     def _finished(self, task: Task | None, args: tuple[Any, ...], answer: object) -> None:
