@@ -183,7 +183,7 @@ def resolve(schedule: Schedule, use: CalendarUse | None, closed: ClosedDays | No
     moved = OnOpenDays(schedule, closed, use.rule)
     if not shifts_back(use):
         return Resolved(schedule, use, closed, schedule, moved, schedule)
-    sent = moved if isinstance(schedule, Delay) else Either(moved, schedule)
+    sent = moved if isinstance(schedule, Delay) else Either(schedule, moved)
     return Resolved(schedule, use, closed, sent, moved, moved)
 
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import ClassVar
@@ -166,6 +166,30 @@ class Recurrence(ABC):
             return None
         found = self.second_after(second)
         return None if found is None or found > last else found
+
+
+@dataclass(frozen=True, slots=True)
+class Derived(Recurrence):
+    """A recurrence made of another: it has the text, zone and bounds of its `base`, and is never
+    stored."""
+
+    base: Recurrence
+    timezone: str = field(init=False, repr=False, compare=False)
+    start_at: datetime | None = field(init=False, repr=False, compare=False)
+    end_at: datetime | None = field(init=False, repr=False, compare=False)
+    dst: DstRule = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("timezone", "start_at", "end_at", "dst"):
+            object.__setattr__(self, name, getattr(self.base, name))
+
+    @property
+    def is_recurring(self) -> bool:  # type: ignore[override]  # the kind alone does not tell
+        return self.base.is_recurring
+
+    @property
+    def text(self) -> str:
+        return self.base.text
 
 
 def first_second_of(start_at: datetime | None) -> int:

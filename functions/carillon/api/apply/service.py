@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -58,8 +58,6 @@ from carillon.stores.ports import JobFilter
 
 Tell = Callable[[Item], None]
 """Called for each item as soon as it is carried out, from several threads."""
-_SHORTEST_TOMBSTONE = timedelta(days=25)
-"""The row of a job that was deleted lives at least so long (`Settings.run_lifetime`)."""
 _STAGES = 3
 """Jobs may follow calendars, and run after other jobs."""
 _Work = TypeVar("_Work")
@@ -247,7 +245,7 @@ class ApplyService:
         # What has ended under the new name since was renamed: its own row says what becomes of it,
         # or has expired before the former one, whose retries may be waited for.
         if stored is None:
-            is_done = self._clock.now() - old.updated_at >= _SHORTEST_TOMBSTONE
+            is_done = self._clock.now() >= old.updated_at + self._jobs.tombstone_lifetime
         else:
             is_done = stored.updated_at > old.updated_at
         is_done = is_done and old.is_tombstone

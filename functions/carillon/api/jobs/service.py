@@ -92,7 +92,8 @@ class JobService:
         self._indexer = indexer
         self._events = stores.events
         self._clock = clock
-        self._settings = settings
+        self.tombstone_lifetime = settings.run_lifetime
+        """The row of a job that was deleted lives at least so long."""
         self._telemetry = telemetry
 
     def create(
@@ -306,7 +307,7 @@ class JobService:
             if not force:
                 _refuse_managed(job)
             now = self._clock.now()
-            tombstone = job.deleted(now, now + self._settings.run_lifetime, author)
+            tombstone = job.deleted(now, now + self.tombstone_lifetime, author)
             return Changed(tombstone, job) if self._jobs.replace(tombstone, job.revision) else None
 
         changed = self._until_won(owner, job_id, step)

@@ -1,33 +1,16 @@
 """Two recurrences as one."""
 
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 
-from carillon.schedules.base import DstRule, Recurrence
+from carillon.schedules.base import Derived, Recurrence
 from carillon.schedules.zones.wall_schedule import first_from, last_until
 
 
 @dataclass(frozen=True, slots=True)
-class Either(Recurrence):
-    """The occurrences of either of two recurrences, each within its own bounds.
-
-    Never stored: it has the text, zone and bounds of the second, the schedule that it is made of.
-    """
+class Either(Derived):
+    """The occurrences of either of two recurrences, each within its own bounds."""
 
     others: Recurrence
-    base: Recurrence
-    timezone: str = field(init=False, repr=False, compare=False)
-    start_at: datetime | None = field(init=False, repr=False, compare=False)
-    end_at: datetime | None = field(init=False, repr=False, compare=False)
-    dst: DstRule = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        for name in ("timezone", "start_at", "end_at", "dst"):
-            object.__setattr__(self, name, getattr(self.base, name))
-
-    @property
-    def is_recurring(self) -> bool:  # type: ignore[override]  # the kind alone does not tell
-        return self.base.is_recurring
 
     @property
     def first_second(self) -> int:
@@ -36,10 +19,6 @@ class Either(Recurrence):
     @property
     def last_second(self) -> int:
         return max(self.others.last_second, self.base.last_second)
-
-    @property
-    def text(self) -> str:
-        return self.base.text
 
     def second_after(self, second: int) -> int | None:
         found = (first_from(one, second + 1) for one in (self.others, self.base))

@@ -1,16 +1,15 @@
 """A schedule under a calendar: occurrences on closed days are left out, or moved to open ones."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from carillon.schedules.base import (
     FIRST_SECOND,
     LAST_SECOND,
-    DstRule,
+    Derived,
     Fold,
     Gap,
-    Recurrence,
     seconds_down,
 )
 from carillon.schedules.calendars.closed_days import MOST_SHIFTED_DAYS, CalendarRule, ClosedDays
@@ -28,7 +27,7 @@ needless."""
 
 
 @dataclass(frozen=True, slots=True)
-class OnOpenDays(Recurrence):
+class OnOpenDays(Derived):
     """The occurrences of `base` whose day, local to its zone, is open; and by `rule` those moved.
 
     A moved occurrence keeps its nominal local time, whatever the clocks did on the closed day, and
@@ -43,21 +42,8 @@ class OnOpenDays(Recurrence):
     to be skipped: `next` yields them.
     """
 
-    base: Recurrence
     closed: ClosedDays
     rule: CalendarRule
-    timezone: str = field(init=False, repr=False, compare=False)
-    start_at: datetime | None = field(init=False, repr=False, compare=False)
-    end_at: datetime | None = field(init=False, repr=False, compare=False)
-    dst: DstRule = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        for name in ("timezone", "start_at", "end_at", "dst"):
-            object.__setattr__(self, name, getattr(self.base, name))
-
-    @property
-    def is_recurring(self) -> bool:  # type: ignore[override]  # the kind alone does not tell
-        return self.base.is_recurring
 
     @property
     def first_second(self) -> int:
@@ -73,11 +59,6 @@ class OnOpenDays(Recurrence):
     def shifts(self) -> bool:
         """True if occurrences are moved, not left out."""
         return self.rule is not CalendarRule.SKIP
-
-    @property
-    def text(self) -> str:
-        """The base's: a schedule is never stored with its calendar."""
-        return self.base.text
 
     def second_after(self, second: int) -> int | None:
         return self._after(second, self.last_second)
