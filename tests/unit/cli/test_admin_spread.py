@@ -86,8 +86,8 @@ def test_a_second_or_two_are_no_matter(
     assert run("admin", "spread").exit_code == 0
 
 
-@pytest.mark.parametrize("command", ["spread", "reindex"])
-def test_no_job_is_put_by_other_time_zones_than_those_of_ticks(
+@pytest.mark.parametrize("command", ["spread", "reindex", "audit"])
+def test_no_job_is_put_or_judged_by_other_time_zones_than_those_of_ticks(
     run: Run, raised: None, deployment: Settings, command: str
 ) -> None:
     to_be_moved = run("admin", "spread", "--dry-run").stdout

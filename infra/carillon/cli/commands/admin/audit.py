@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from carillon.cli.commands.admin.stores import AdminOptions, open_unchecked
+from carillon.cli.commands.admin.stores import AdminOptions, open_with_zones
 from carillon.cli.display.progress import progress_bar
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import parse_instant, utc_text
@@ -47,7 +47,7 @@ def audit(
     from carillon.audit.auditing import UNDER_WAY, Audit
     from carillon.clock import SystemClock
 
-    settings, stores = open_unchecked(options)
+    settings, stores = open_with_zones(options)
     clock = SystemClock()
     now = clock.now().replace(microsecond=0)
     rest_at = now - UNDER_WAY

@@ -57,11 +57,11 @@ def open_deployment(options: AdminOptions) -> "tuple[Settings, Stores]":
 
 def open_with_zones(options: AdminOptions) -> "tuple[Settings, Stores]":
     """The settings and stores of a deployment, as `open_deployment`: for what puts jobs on the
-    wheel. Zones come from the package tzdata, as its functions have them, whatever files this
-    machine has.
+    wheel, or says where they should be. Zones come from the package tzdata, as its functions have
+    them, whatever files this machine has.
 
     Raises CliError, too, where the package is of another version than that of the last tick: jobs
-    would stand where no tick looks for them in time.
+    would stand, or be looked for, where no tick looks for them in time.
     """
     settings, stores = open_deployment(options)
     zoneinfo.reset_tzpath(())
