@@ -1,6 +1,6 @@
 """Lists and questions where answers are slow, come in pages, or have something behind nothing."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -371,6 +371,30 @@ def test_what_a_job_has_missed_is_looked_for_anew(visit: Visit, console: Loopbac
     missed.clear()
     visit.page.evaluate(LOOK_ANEW)
     expect(card).to_have_count(0)
+
+
+def test_of_a_young_job_nothing_of_before_it_was_made_is_run(
+    visit: Visit, console: Loopback
+) -> None:
+    """Two occurrences were missed, and a backfill of the whole day ran all others, too."""
+    missed = [{"fire_at": AT, "status": None, "reason": None, "run_id": None}] * 2
+    made_at = (datetime.now(UTC) - timedelta(hours=2)).isoformat(timespec="milliseconds")
+
+    def young(route: Route) -> None:
+        route.fulfill(json=route.fetch().json() | {"created_at": made_at})
+
+    visit.page.route(
+        "**/missed?*", lambda route: route.fulfill(json={"items": missed, "complete": True})
+    )
+    visit.page.route("**/backfill", lambda route: route.fulfill(status=202, json={}))
+    visit.open(console)
+    visit.page.route("**/api/jobs/*", young)
+    visit.page.locator("table a", has_text="heartbeat").click()
+    visit.page.get_by_role("button", name="Run them…").click()
+    with visit.page.expect_request("**/backfill") as asked:
+        visit.page.get_by_role("dialog").get_by_role("button", name="Run them").click()
+    begin = asked.value.post_data_json["from"]
+    assert datetime.fromisoformat(begin) == datetime.fromisoformat(made_at)
 
 
 def test_a_dead_run_that_the_page_does_not_show_has_left_one(

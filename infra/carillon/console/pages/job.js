@@ -177,9 +177,11 @@ function Next({ load, job }) {
 /** @param {{ job: Job, then: (act: Promise<unknown>) => Promise<void> }} props */
 function Missed({ job, then }) {
   const load = useLoad(async () => {
-    const [from, to] = [Date.now() - 24 * HOUR, Date.now()].map((at) => new Date(at).toISOString());
+    // Nothing was missed before the job was there, and a backfill would run that, too.
+    const first = Math.max(Date.now() - 24 * HOUR, Date.parse(job.created_at));
+    const [from, to] = [first, Date.now()].map((at) => new Date(at).toISOString());
     return { ...(await api.get("/jobs/{job_id}/missed", { job_id: job.job_id, from, to, limit: 100 })), from, to };
-  }, [job.job_id], { every: 30 });
+  }, [job.job_id, job.created_at], { every: 30 });
   if (!load.data?.items.length) return null;
   const { from, to, items, complete } = load.data;
   const runThem = async () => {
