@@ -127,13 +127,16 @@ class Resolved:
         return False
 
     def open_between(self, begin: datetime, end: datetime, since: datetime) -> Iterator[datetime]:
-        """The `open` ones in (begin, end] but for those that are there from `since` or before
-        alone, moved from closed days."""
-        for fire_at in self.open.between(begin, end):
-            is_from_before = not shifts_back(self.use) and not has(self.schedule, fire_at)
-            is_near = is_from_before and fire_at <= since + _REACH
-            if not is_near or any(self.moved_to(fire_at, since, fire_at)):
-                yield fire_at
+        """The `open` ones in (begin, end] but for those of `since` or before."""
+        between = self.open.between(begin, end)
+        return (fire_at for fire_at in between if not self.is_of_before(fire_at, since))
+
+    def is_of_before(self, fire_at: datetime, since: datetime) -> bool:
+        """True if one of the `open` ones after `since` is there from then or before alone, moved
+        from closed days."""
+        if shifts_back(self.use) or fire_at > since + _REACH or has(self.schedule, fire_at):
+            return False
+        return not any(self.moved_to(fire_at, since, fire_at))
 
     def moved_to(self, instant: datetime, after: datetime, until: datetime) -> Iterator[datetime]:
         """The nominal times in (after, until] of the occurrences of closed days that run at this

@@ -377,5 +377,13 @@ class MissedService:
         first = max(first, known_since(job, kept_since))
         if last < first:
             return Found((), first, is_complete=True)
-        opened = CalendarReader(self._calendars).opened(job)
-        return self._search.newest(job, opened, first, last, now, limit, kept_since)
+        resolved = CalendarReader(self._calendars).resolved(owner, job.schedule, job.spec.calendar)
+        found = self._search.newest(job, resolved.open, first, last, now, limit, kept_since)
+        return replace(
+            found,
+            items=tuple(
+                each
+                for each in found.items
+                if each.run_id or not resolved.is_of_before(each.fire_at, job.created_at)
+            ),
+        )

@@ -250,6 +250,22 @@ def test_what_ran_so_long_ago_that_no_row_is_left_is_not_missed(
     assert min(missed(client, job, limit="1000")) > 1000, "nor since a pause that is long over"
 
 
+def test_what_a_calendar_moves_from_before_the_job_was_made_is_not_missed(
+    client: Client, world: World
+) -> None:
+    """It is a Sunday, and noon: 09:00 is over, and 15:00 is moved to Monday. No tick sends the
+    other, and summaries do not count it."""
+    client.put("/calendars/sundays", {"weekdays": ["sun"]})
+    use = {"name": "sundays", "rule": "next_business_day"}
+    timing = {"schedule": "0 9,15 * * 0", "timezone": "UTC", "calendar": use}
+    job = client.post("/jobs", BODY | {"name": "by calendar", **timing}).json
+    world.clock.advance(86_400 + 4 * 3600)
+
+    found = client.get(f"/jobs/{job['job_id']}/missed", **{"from": job["created_at"]}).json
+
+    assert [item["fire_at"] for item in found["items"]] == ["2026-03-02T15:00:00Z"]
+
+
 def test_a_long_span_is_refused(client: Client, world: World, job: Json) -> None:
     world.clock.advance(timedelta(days=400).total_seconds())
     answer = client.get(f"/jobs/{job['job_id']}/missed", **{"from": "2026-03-01T00:00:00Z"})
