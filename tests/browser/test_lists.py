@@ -397,6 +397,24 @@ def test_of_a_young_job_nothing_of_before_it_was_made_is_run(
     assert datetime.fromisoformat(begin) == datetime.fromisoformat(made_at)
 
 
+def test_what_was_missed_is_run_though_the_clock_here_is_ahead(
+    visit: Visit, console: Loopback
+) -> None:
+    """A backfill until now is refused by an API that says that this is to come."""
+    older = "2026-11-23T05:59:00Z"
+    missed = [{"fire_at": at, "status": None, "reason": None, "run_id": None} for at in (AT, older)]
+    visit.page.route(
+        "**/missed?*", lambda route: route.fulfill(json={"items": missed, "complete": True})
+    )
+    visit.page.route("**/backfill", lambda route: route.fulfill(status=202, json={}))
+    visit.open(console)
+    visit.page.locator("table a", has_text="heartbeat").click()
+    visit.page.get_by_role("button", name="Run them…").click()
+    with visit.page.expect_request("**/backfill") as asked:
+        visit.page.get_by_role("dialog").get_by_role("button", name="Run them").click()
+    assert asked.value.post_data_json["to"] == AT
+
+
 def test_a_dead_run_that_the_page_does_not_show_has_left_one(
     visit: Visit, console: Loopback
 ) -> None:
