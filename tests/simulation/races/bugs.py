@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import carillon.api.jobs.links as links
 import carillon.domain.execution.successors as successors
+import carillon.domain.wheel.announced as announced
 import carillon.services.indexer as generation
 import carillon.stores.memory.runs as runs
 from carillon.api.jobs.links import Links
@@ -338,6 +339,13 @@ class _Mute:
         pass
 
 
+def _announced_at_once() -> Any:
+    """What an indexer sends for a generation made long ago does not wait for the chunks in which
+    ticks send by now."""
+    at_once = partial(replace, wait_until=None, in_time=None)
+    return patch.object(announced, "replace", lambda message, **_: at_once(message))
+
+
 def _attempt_not_compared() -> Any:
     """A claim over a row goes by its token, its id and its status: a release lowers the attempt
     only."""
@@ -353,6 +361,7 @@ _MUTANTS = (
 )
 _BUGS: dict[str, Callable[[], Any]] = {
     **{mutant.name: partial(swapped, mutant.swaps) for mutant in _MUTANTS},
+    "announced_at_once": _announced_at_once,
     "any_pause": _any_pause,
     "attempt_not_compared": _attempt_not_compared,
     "link_after_commit": _link_after_commit,

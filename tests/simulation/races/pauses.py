@@ -1,15 +1,17 @@
 """Races of pauses that end by themselves."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from carillon.domain.decisions import SkipReason
 from carillon.domain.job import JobState
 from carillon.domain.run import RunStatus
 from tests.simulation.races.ending import Ending
-from tests.simulation.races.exploration import Setting
+from tests.simulation.races.exploration import Actor, Setting
 from tests.simulation.races.kit import (
     JOB_ID,
+    OPTIONS,
     OWNER,
     Race,
     Request,
@@ -20,8 +22,11 @@ from tests.simulation.races.kit import (
     lived,
     race,
     request,
+    run_id,
     tick,
 )
+from tests.simulation.races.replay import World
+from tests.simulation.worlds.runner import chunk_sizes
 
 _LATER = at(9, 30)
 
@@ -57,6 +62,41 @@ def resumption_pause() -> Setting:
     return race(end, contents | {"queue": (*contents["queue"], *resumptions)}, actors)
 
 
+def _tick_in_chunks() -> Actor:
+    """A tick that sends one job's occurrence in a chunk, too."""
+    ordinary = tick()
+
+    def act(world: World) -> None:
+        with chunk_sizes(is_small=True):
+            ordinary.act(world)
+
+    return replace(ordinary, act=act)
+
+
+def late_resumption() -> Setting:
+    """The message that has ended a pause comes again an hour later, while a tick, which has
+    announced 13:05 by now, or not yet, is about to send it in a chunk."""
+    end = at(4, 55)
+    plain = create(schedule={"cron": "5 13 * * *"}, overlap="allow", retry={"max_attempts": 3})
+    requests = {at(0, 10): plain, at(2, 10): _pause(end)}
+    resumptions = [kept for kept in lived(at(4, 50), requests)["queue"] if '"resume"' in kept.body]
+    options = replace(OPTIONS, chunks=True)
+    contents = lived(at(64, 50), requests, ticks_down=at(62), options=options)
+    actors = [
+        executor("resumes again", _resumed_at(end)),
+        _tick_in_chunks(),
+        executor("executor", run_id(65)),
+        executor("executor of chunks", "0#"),
+    ]
+    return race(
+        at(64, 55),
+        contents | {"queue": (*contents["queue"], *resumptions)},
+        actors,
+        options=options,
+        passing_seconds=[10],
+    )
+
+
 def paused_on(ending: Ending) -> Iterator[str]:
     """After an acknowledged pause the job rests until its end, and no longer."""
     if "pause" not in ending.told:
@@ -84,6 +124,13 @@ PAUSES = (
         allowed=RESTING,
         check=paused_on,
         minutes=8,
+        losses=0,
+    ),
+    Race(
+        "end of a pause, again, against a chunk",
+        late_resumption,
+        "announced_at_once",
+        minutes=12,
         losses=0,
     ),
 )
