@@ -121,7 +121,10 @@ class ApplyService:
         done = list[Item]()
         for stage in range(_STAGES):
             pairs = [pair for pair in zip(steps, plan, strict=True) if pair[0].stage == stage]
-            done += self._each(stage, lambda pair: self._carried_out(*pair, until, tell), pairs)
+            if any(item.action is ItemAction.UNAVAILABLE for item in done):
+                # A job without its calendar would run on days that are closed.
+                until = self._clock.now()
+            done += self._of_stage(stage, pairs, until, tell)
         return Applied(done, applied.digest, is_written=True)
 
     def _within_quotas(self, owner: str, plan: Sequence[Item]) -> list[Item]:
@@ -144,6 +147,11 @@ class ApplyService:
             return list(map(work, items))
         with ThreadPoolExecutor(self._threads) as pool:
             return list(pool.map(work, items))
+
+    def _of_stage(
+        self, stage: int, pairs: Sequence[tuple[_Step, Item]], until: datetime, tell: Tell
+    ) -> list[Item]:
+        return self._each(stage, lambda pair: self._carried_out(*pair, until, tell), pairs)
 
     def _steps(self, owner: str, author: Author, manager: str, body: ApplyBody) -> Iterator[_Step]:
         if body.keep is not None:

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from carillon.api.apply import routes
+from carillon.domain.calendar import Calendar
 from carillon.domain.job import Job, JobState
 from carillon.domain.spec.names import job_id_of
 from carillon.errors import StoreUnavailableError
-from carillon.stores.memory import MemoryJobStore
+from carillon.stores.memory import MemoryJobStore, MemoryVersionedRows
+from carillon.stores.ports import CALENDARS
 from tests.unit.api.conftest import NOW, World
 from tests.unit.api.gateway import OWNER, Client, Json
 
@@ -128,6 +130,28 @@ def test_calendars_come_before_the_jobs_that_follow_them(client: Client) -> None
     assert item["changes"] == [{"path": "dates", "before": [], "after": ["2026-12-25"]}]
     missing = apply(client, {"other": {**JOBS["sync"], "calendar": {"name": "nowhere"}}})
     assert missing["items"][0]["problem"]["errors"][0]["field"] == "calendar.name"
+
+
+def test_no_job_is_written_before_its_calendar(client: Client, world: World) -> None:
+    """It would follow one that is not there, as if every day were open."""
+    jobs = {"sync": {**JOBS["sync"], "calendar": {"name": "holidays"}}}
+    calendars = {"holidays": {"weekdays": ["sun"]}}
+
+    class Failing(MemoryVersionedRows[Calendar]):
+        def put(self, row: Calendar, over_revision: int | None) -> bool:
+            raise StoreUnavailableError("down")
+
+    failed = apply(Client(world.api(calendars=Failing(CALENDARS))), jobs, calendars=calendars)
+
+    assert (failed["complete"], actions(failed)) == (
+        False,
+        {"holidays": "unavailable", "sync": "unavailable"},
+    )
+    assert client.get("/jobs").json["items"] == []
+    assert actions(apply(client, jobs, calendars=calendars)) == {
+        "holidays": "create",
+        "sync": "create",
+    }
 
 
 def test_a_plan_tells_the_next_time_under_the_calendars_that_it_brings(client: Client) -> None:
