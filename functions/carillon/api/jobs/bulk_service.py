@@ -136,14 +136,15 @@ class BulkService:
     ) -> ChangedPage:
         """Pause the jobs of the filter; raises what JobService.pause raises, and InvalidFieldError
         for the cursor. It can be repeated, as the others can."""
-        pause = partial(self._jobs.pause, reason=reason, until=until, tidy=False)
+        pause = partial(self._jobs.pause, reason=reason, until=until, only=only, tidy=False)
         return self._change_all(caller, only, cursor, pause, tell)
 
     def resume(
         self, caller: Caller, only: JobFilter, cursor: str | None, tell: Tell
     ) -> ChangedPage:
         """Resume the jobs of the filter that are paused."""
-        return self._change_all(caller, only, cursor, self._jobs.resume, tell)
+        resume = partial(self._jobs.resume, only=only)
+        return self._change_all(caller, only, cursor, resume, tell)
 
     def delete(
         self, caller: Caller, only: JobFilter, cursor: str | None, tell: Tell, *, force: bool
@@ -151,7 +152,9 @@ class BulkService:
         """Delete the jobs of the filter; managed ones only if it is to `force` it."""
 
         def delete(owner: str, job_id: str, author: Author) -> Changed:
-            return self._jobs.delete(owner, job_id, None, author, force=force, tidy=False)
+            return self._jobs.delete(
+                owner, job_id, None, author, force=force, only=only, tidy=False
+            )
 
         return self._change_all(caller, only, cursor, delete, tell)
 
@@ -194,7 +197,7 @@ class BulkService:
             try:
                 changed = change(caller.owner, job.job_id, caller.author)
             except MissingError:
-                return None  # deleted since it was listed
+                return None  # deleted since it was listed, or changed, and none of these any more
             except (ManagedError, UnreadableRowError) as error:
                 return error
             if changed.before is None:

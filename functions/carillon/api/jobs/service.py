@@ -46,6 +46,7 @@ PAGE_BYTES = 2 * 1024 * 1024
 """Of jobs as JSON that one page carries: escaped once more they stay below Lambda's 6 MB, with what
 answers add."""
 
+ANY = JobFilter()
 PAGE_SIZE = 100
 MOST_PAGES = 10
 """Requests about all jobs of an owner read this many pages of them: 1,000 jobs, by name."""
@@ -245,12 +246,14 @@ class JobService:
         *,
         reason: str = "",
         until: datetime | None = None,
+        only: JobFilter = ANY,
         tidy: bool = True,
     ) -> Changed:
         """The paused job: no scheduled run, retry of one or backfill starts until it is resumed, or
         `until` an instant, at which it resumes by itself; manual runs, redrives and callbacks do. A
         paused one stays paused, until the new instant, and its event is published again: the first
-        request may have died before that. Raises InvalidFieldError.
+        request may have died before that. Raises InvalidFieldError, and MissingError where it is
+        none of `only` any more.
 
         Without `tidy` its entries are left to `tidy_up`."""
         resume_at = self.planner.end_of_pause(until)
@@ -265,20 +268,22 @@ class JobService:
             won = self._indexer.commit_paused(paused, job.revision)
             return Changed(paused, job) if won else None
 
-        changed = self._until_won(owner, job_id, step)
+        changed = self._until_won(owner, job_id, step, only)
         self._tell_paused(changed.job)
         if tidy:
             self.tidy_up(changed)
         return changed
 
-    def resume(self, owner: str, job_id: str, author: Author = SYSTEM) -> Changed:
+    def resume(
+        self, owner: str, job_id: str, author: Author = SYSTEM, *, only: JobFilter = ANY
+    ) -> Changed:
         """The active job, indexed from now on, or from the end of its pause if that is over. An
-        active one stays as it is."""
+        active one stays as it is. `only` is as for `pause`."""
 
         def step(job: Job) -> Changed | None:
             return Changed(job) if job.state is JobState.ACTIVE else self._resume(job, author)
 
-        return self._until_won(owner, job_id, step)
+        return self._until_won(owner, job_id, step, only)
 
     def _resume(self, job: Job, author: Author) -> Changed | None:
         """The paused job as it is active again; None if its row was changed meanwhile."""
@@ -293,11 +298,12 @@ class JobService:
         author: Author = SYSTEM,
         *,
         force: bool = False,
+        only: JobFilter = ANY,
         tidy: bool = True,
     ) -> Changed:
         """The tombstone, if the job is at `revision` (None: whichever it is at). It holds the job's
         key and what is owed; a second deletion finds no job. Raises ManagedError unless it is to
-        `force` it.
+        `force` it; `only` is as for `pause`.
 
         Without `tidy` its entries are left to `tidy_up`."""
 
@@ -310,7 +316,7 @@ class JobService:
             tombstone = job.deleted(now, now + self.tombstone_lifetime, author)
             return Changed(tombstone, job) if self._jobs.replace(tombstone, job.revision) else None
 
-        changed = self._until_won(owner, job_id, step)
+        changed = self._until_won(owner, job_id, step, only)
         self.quotas.remove(owner, Load.of(changed.before))
         if tidy:
             self.tidy_up(changed)
@@ -334,10 +340,15 @@ class JobService:
             event = job_event(EventType.JOB_PAUSED, job, job.paused_at)
             self._telemetry.events_lost(self._events.emit([event]))
 
-    def _until_won(self, owner: str, job_id: str, step: Callable[[Job], Changed | None]) -> Changed:
+    def _until_won(
+        self, owner: str, job_id: str, step: Callable[[Job], Changed | None], only: JobFilter
+    ) -> Changed:
         """Repeat `step` on the row as it is now until its conditional write wins."""
         for _ in range(ATTEMPTS):
-            changed = step(self.get(owner, job_id))
+            job = self.get(owner, job_id)
+            if not only.chooses(job):
+                raise MissingError("job", job_id)
+            changed = step(job)
             if changed is not None:
                 return changed
         raise ContendedError(job_id)

@@ -55,7 +55,7 @@ class HandingOver:
         if operation.job_id:
             chosen: tuple[str, ...] = (operation.job_id,)
             return Progress(_ALL_CHOSEN, in_hand=chosen, pause_seconds=_SOON_SECONDS)
-        only = JobFilter(operation.parent, operation.tags)
+        only = _filter_of(operation)
         page = self._ports.jobs.list(operation.owner, _PAGE, operation.cursor or None, only)
         chosen = tuple(job.job_id for job in page.items)
         cursor = page.next_cursor or _ALL_CHOSEN
@@ -130,6 +130,8 @@ class HandingOver:
 
     def _refusal(self, job: Job, operation: Operation) -> str:
         """Why the job stays with its owner; "" where nothing speaks against it."""
+        if not _filter_of(operation).chooses(job):
+            return "it was changed, and is none of those that are handed over"
         try:
             reason = refusal_of(job, operation, is_followed=any(self._followers(job)))
             return reason or self._refusal_by(job, operation, self._taken(job, operation))
@@ -240,3 +242,7 @@ class HandingOver:
 
     def _new_id(self, before: Generation | None, now: datetime) -> str:
         return self._ports.entropy.new_id(now if before is None else before.next_id_at(now))
+
+
+def _filter_of(operation: Operation) -> JobFilter:
+    return JobFilter(operation.parent, operation.tags)

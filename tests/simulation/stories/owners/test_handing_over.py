@@ -239,6 +239,23 @@ def test_only_what_is_chosen_moves(world: World) -> None:
     assert [job_of(world, TEAM, name) is not None for name in "abc"] == [True, False, True]
 
 
+def test_what_loses_its_tag_before_it_moves_stays(world: World) -> None:
+    """Steps choose jobs and then move them: seconds apart, or minutes where there are many."""
+    job = world.create("job", "@daily", tags={"x": "1"})
+    operation = hand_over(world, tags=(("x", "1"),))
+    while not now_of(world, operation).in_hand:
+        world.run_until(world.clock.now() + SECOND)
+    untagged = job.spec.model_copy(update={"tags": {}})
+    assert world.jobs.replace(replace(job, spec=untagged, revision=2), 1)
+
+    world.run_until(NOON + 2 * MINUTE)
+
+    assert job_of(world, TEAM, "job") is None
+    told = now_of(world, operation)
+    assert (told.state, told.done, told.passed_over) == (OperationState.SUCCEEDED, 0, 1)
+    assert told.left == ("job: it was changed, and is none of those that are handed over",)
+
+
 def test_what_was_being_chosen_when_it_was_cancelled_is_not_in_hand(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """Jobs by parent and tags: listed, paused, resumed and deleted."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -162,6 +163,29 @@ def test_changes_of_others_meanwhile_count_for_them(world: World) -> None:
 
     assert change(client, "pause", parent="p").json["changed"] == 1
     assert [state(client, job_id) for job_id in ids] == ["none", "paused", "paused"]
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "delete"])
+def test_what_loses_its_tag_meanwhile_is_left_alone(world: World, verb: str) -> None:
+    """Its change was acknowledged: nobody may delete it by a tag that it has no more."""
+
+    class Untagging(MemoryJobStore):
+        def list(self, *arguments: Any, **named: Any) -> Any:
+            page = super().list(*arguments, **named)
+            for job in page.items:
+                spec = job.spec.model_copy(update={"tags": {}})
+                self.replace(replace(job, spec=spec, revision=job.revision + 1), job.revision)
+            return page
+
+    client = Client(world.api())
+    job_id = create(client, tags={"temporary": "yes"})["job_id"]
+    if verb == "resume":
+        client.post(f"/jobs/{job_id}/pause")
+    before = state(client, job_id)
+    world.jobs.__class__ = Untagging
+
+    assert change(client, verb, tag="temporary:yes").json["changed"] == 0
+    assert state(client, job_id) == before
 
 
 def test_a_store_that_fails_is_told_and_the_call_can_be_repeated(world: World) -> None:
