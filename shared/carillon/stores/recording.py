@@ -27,6 +27,7 @@ from carillon.domain.spec.job_summary import JobSummary
 from carillon.domain.spec.names import is_job_id
 from carillon.domain.spec.owners import Author, is_system
 from carillon.errors import UnreadableRowError
+from carillon.stores.changes import ChangeFilter
 from carillon.stores.choices import JobFilter, Tally
 from carillon.stores.pages import Page
 from carillon.stores.ports import ChangeStore, ChunkStore, EventSink, JobStore, VersionedRows
@@ -140,6 +141,13 @@ class RecordedRows(Generic[Owned]):
     def __init__(self, rows: VersionedRows[Owned], changes: ChangeStore) -> None:
         self._rows = rows
         self._changes = changes
+
+    def first_revision(self, owner: str, subject: Subject, name: str) -> int:
+        """That of a new row: behind those of a row of this name that was deleted, or who has read
+        that one would overwrite the new one."""
+        deletions = ChangeFilter(action=Action.DELETE)
+        last = self._changes.of_subject(owner, subject, name, 1, only=deletions).items
+        return last[0].revision + 1 if last else 1
 
     def put(self, row: Owned, before: Owned | None, author: Author) -> bool:
         """Put the row if the stored one is still `before`."""

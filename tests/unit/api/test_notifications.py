@@ -53,6 +53,13 @@ def test_an_equal_one_stays_and_another_one_is_the_next_revision(client: Client)
     assert refused.status == 412
 
 
+def test_the_etag_of_one_that_was_deleted_is_none_of_the_next_of_its_name(client: Client) -> None:
+    put(client)
+    assert client.delete("/notifications/ops").status == 204
+    assert put(client, at_most_every="1h")["revision"] == 3
+    assert client.put("/notifications/ops", BODY, if_match='"1"').status == 412
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [

@@ -18,6 +18,7 @@ from carillon.api.jobs.changes import PutAction
 from carillon.api.jobs.service import ATTEMPTS, JobService
 from carillon.clock import Clock
 from carillon.domain.calendar import Calendar
+from carillon.domain.changes.change import Subject
 from carillon.domain.spec.owners import SYSTEM, Author
 from carillon.errors import InvalidFieldError
 from carillon.stores.ports import ChangeStore, Page, VersionedRows
@@ -90,10 +91,14 @@ class CalendarService:
         written."""
         now = self._clock.now()
         stored = self._calendars.get(owner, name)
+        if stored is None:
+            revision = self._recorded.first_revision(owner, Subject.CALENDAR, name)
+        else:
+            revision = stored.revision + 1
         calendar = Calendar(
             owner=owner,
             name=name,
-            revision=1 if stored is None else stored.revision + 1,
+            revision=revision,
             weekdays=body.weekday_numbers,
             ranges=_ranges_of(body, now),
             created_at=now if stored is None else stored.created_at,

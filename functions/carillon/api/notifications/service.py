@@ -14,6 +14,7 @@ from carillon.api.jobs.service import ATTEMPTS
 from carillon.api.jobs.validation import refuse_target
 from carillon.api.notifications.models import NotificationBody
 from carillon.clock import Clock
+from carillon.domain.changes.change import Subject
 from carillon.domain.notifying.notice import notice_of_test
 from carillon.domain.notifying.notification import (
     AT_MOST_EVERY,
@@ -101,10 +102,14 @@ class NotificationService:
         self, owner: str, name: str, body: NotificationBody, stored: Notification | None
     ) -> Notification:
         now = self._clock.now()
+        if stored is None:
+            revision = self._recorded.first_revision(owner, Subject.NOTIFICATION, name)
+        else:
+            revision = stored.revision + 1
         return Notification(
             owner=owner,
             name=name,
-            revision=1 if stored is None else stored.revision + 1,
+            revision=revision,
             on=body.on,
             to=channel_text(body.to),
             created_at=now if stored is None else stored.created_at,

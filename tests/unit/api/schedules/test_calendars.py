@@ -112,6 +112,19 @@ def test_preconditions_of_a_creation(client: Client, headers: dict[str, str], st
     assert client.get("/calendars/holidays").status == (200 if status == 201 else 404)
 
 
+def test_the_etag_of_one_that_was_deleted_is_none_of_the_next_of_its_name(client: Client) -> None:
+    """Somebody has read it before, and would overwrite what others have made since."""
+    for _ in range(2):
+        seen = put(client, weekdays=["sat"])["revision"]
+        assert client.delete("/calendars/holidays").status == 204
+        put(client, weekdays=["sun"])
+
+        late = client.put("/calendars/holidays", {"weekdays": ["mon"]}, if_match=f'"{seen}"')
+
+        assert (late.status, client.get("/calendars/holidays").json["weekdays"]) == (412, ["sun"])
+        client.delete("/calendars/holidays")
+
+
 class Racing(MemoryVersionedRows[Calendar]):
     """Another request puts its own calendar just before each of the first `races` puts."""
 
