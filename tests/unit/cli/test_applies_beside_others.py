@@ -12,8 +12,10 @@ from carillon.api.apply.service import ApplyService
 from carillon.api.http.problems import Kind, ProblemError
 from carillon.cli.commands.manifests.applying import Applier
 from carillon.cli.exits import ExitCode
+from carillon.domain.job import Job
 from carillon.domain.policies import Overlap
 from carillon.domain.spec.names import job_id_of
+from carillon.errors import StoreUnavailableError
 from tests.unit.api.conftest import World
 from tests.unit.api.gateway import OWNER
 from tests.unit.cli.test_manifests import MANIFEST, Carillon, carillon, file, jobs_of, world
@@ -112,3 +114,24 @@ def test_what_the_first_of_two_calls_deleted_is_reported(
 
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "1 unchanged, 2 deleted")
     assert jobs_of(carillon) == {}
+
+
+def test_a_renaming_that_is_half_done_is_done(
+    carillon: Carillon, file: Path, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job has ended under the one name, and the store failed before it was there under the
+    other: nobody else has changed it, and it must not stay so."""
+    carillon("apply", str(file))
+    file.write_text(MANIFEST.replace("  sync:", "  pull:\n    was: sync"))
+    create = world.jobs.create
+
+    def once(job: Job) -> bool:
+        monkeypatch.setattr(world.jobs, "create", create)
+        raise StoreUnavailableError("down")
+
+    monkeypatch.setattr(world.jobs, "create", once)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    done = carillon("apply", str(file))
+
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "2 unchanged, 1 renamed")
+    assert "pull" in jobs_of(carillon)

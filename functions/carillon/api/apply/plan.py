@@ -150,11 +150,11 @@ def author_text(author: Author) -> str:
 
 
 def _replaced(put: Put) -> Job | None:
-    """The job that the put changes, under whichever name it has been; None for a new one."""
-    before = put.before if put.renamed is None else put.renamed.before
-    if before is None or before.is_tombstone:
-        return None
-    return before
+    """The job that the put changes, under whichever name it has been; None for a new one. One whose
+    renaming is half done has ended under the former name: what is left is still the same change."""
+    if put.renamed is not None:
+        return put.renamed.before
+    return None if put.before is None or put.before.is_tombstone else put.before
 
 
 def _managed(put: Put, manager: str, author: Author, now: datetime) -> Put:
