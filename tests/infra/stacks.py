@@ -139,6 +139,10 @@ def deployed(value: object) -> str:
     if "Fn::Join" in value:
         separator, parts = value["Fn::Join"]
         return str(separator).join(deployed(part) for part in parts)
+    if "Fn::Select" in value:
+        number, split = value["Fn::Select"]
+        separator, text = split["Fn::Split"]
+        return f"{deployed(text)} {separator} {number}"
     pseudo = {
         "AWS::Region": REGION,
         "AWS::AccountId": ACCOUNT,

@@ -187,12 +187,42 @@ def test_a_task_may_be_run_with_its_own_roles(stack: cdk.Stack) -> None:
         if action in ("ecs:RunTask", "iam:PassRole")
     }
     passed = {referred(roles["TaskRoleArn"]), referred(roles["ExecutionRoleArn"])}
-    assert granted == {"ecs:RunTask": {defined}, "iam:PassRole": passed}
+    assert granted == {"ecs:RunTask": {every_revision(defined)}, "iam:PassRole": passed}
     content, values = document(template)
     wanted = content["jobs"]["report"]["target"]
     assert wanted["cluster_arn"] == CLUSTER
     assert values[wanted["task_definition_arn"]["$ref"]] == defined
     assert [values[each["$ref"]] for each in wanted["subnets"]] == ids(template, "EC2::Subnet")
+
+
+def test_a_new_revision_is_allowed_by_executors_that_began_with_the_one_before(
+    stack: cdk.Stack,
+) -> None:
+    """A change of a definition gives it another ARN, and publishes no version of any function."""
+    definition = ecs.FargateTaskDefinition(stack, "Report")
+    definition.add_container("main", image=ecs.ContainerImage.from_registry("example.com/report"))
+    batch = cdk.CfnResource(stack, "Nightly", type="AWS::Batch::JobDefinition")
+    queue = f"arn:aws:batch:{REGION}:{ACCOUNT}:job-queue/nightly"
+    job = {"type": "batch", "job_definition_arn": batch.ref, "job_queue_arn": queue}
+    task = {"type": "ecs", "task_definition_arn": definition, "subnets": ["subnet-0a1b2c3d"]}
+    made = scheduler(stack)
+    made.add_job("batch", schedule="every 5m", target=job)
+    made.add_job("report", schedule="every 5m", target=task)
+    template = synthesized(stack)
+    (defined,) = ids(template, "ECS::TaskDefinition")
+    allowed = next(
+        deployed(each["Value"]).split(",")
+        for each in template.properties("SSM::Parameter").values()
+        if "TARGET_ARNS" in each["Name"]
+    )
+    assert set(allowed) == {every_revision("Nightly"), queue, every_revision(defined)}
+    _, values = document(template)
+    assert set(values.values()) == {"Nightly", defined}, "jobs name the one that was deployed"
+
+
+def every_revision(definition: str) -> str:
+    """As a pattern of what is known at deployment only."""
+    return ":".join([*(f"{definition} : {number}" for number in range(6)), "*"])
 
 
 def test_an_imported_definition_brings_the_roles_that_it_was_told(stack: cdk.Stack) -> None:

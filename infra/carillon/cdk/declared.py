@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import Token
+from aws_cdk import Fn, Token
 from pydantic import ValidationError
 
 from carillon.api.http.fields import field_errors
@@ -72,6 +72,8 @@ _KINDS = (
     _Kind("batch", "batch", "job_queue_arn", "job_queue_arn", _ARN.format("batch", "job-queue/q")),
 )
 _WITH_REVISIONS = ("task_definition_arn", "job_definition_arn")
+_PARTS_BEFORE_REVISION = 6
+"""`arn`, partition, service, region, account, and what is defined."""
 _SAMPLES = {
     **{kind.member: kind.sample for kind in _KINDS},
     "cluster_arn": _ARN.format("ecs", "cluster/c"),
@@ -93,6 +95,7 @@ class Declared:
         self._calendars: dict[str, Json] = {}
         self._places: dict[str, str] = {}
         self._events: list[str] = []
+        self._revisions: dict[str, str] = {}
         for each in found.jobs:
             target = {"type": "task", "name": each.name}
             self.add(each.name, {**each.settings, "target": target}, each.place)
@@ -148,7 +151,7 @@ class Declared:
         for kind in _KINDS:
             arn = getattr(target, kind.attribute, None)
             if isinstance(arn, str):
-                self._allow(kind.service, arn, target)
+                self._allow(kind.service, self._pattern(kind, arn), target)
                 return {"type": kind.type, kind.member: arn}
         return self._of_members(dict(target))
 
@@ -160,13 +163,25 @@ class Declared:
                 continue
             arn = str(getattr(named, kind.attribute, named))
             target[kind.member] = arn
-            known = not Token.is_unresolved(arn) and kind.member in _WITH_REVISIONS
-            pattern = every_revision(arn) if known else arn
-            self._allow(kind.service, pattern, None if named is arn else named)
+            self._allow(kind.service, self._pattern(kind, arn), None if named is arn else named)
         cluster = target.get("cluster_arn")
         if cluster is not None:
             target["cluster_arn"] = getattr(cluster, "cluster_arn", cluster)
         return target
+
+    def _pattern(self, kind: _Kind, arn: str) -> str:
+        """What jobs may call where they name this ARN. A definition of the app gets a revision by
+        each change: executors that know the one before are still there then, and jobs that name it
+        until they are applied."""
+        if kind.member not in _WITH_REVISIONS:
+            return arn
+        if not Token.is_unresolved(arn):
+            return every_revision(arn)
+        if arn not in self._revisions:
+            parts = Fn.split(":", arn)
+            named = [Fn.select(number, parts) for number in range(_PARTS_BEFORE_REVISION)]
+            self._revisions[arn] = Fn.join(":", [*named, "*"])
+        return self._revisions[arn]
 
     def _check_task(self, what: str, target: Json, place: str) -> None:
         if target.get("type") == "task" and target.get("name") not in self._names:
