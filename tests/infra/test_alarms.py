@@ -261,6 +261,7 @@ UNTAGGED = {
     "Budgets::Budget",
     "Cognito::UserPoolClient",
     "Cognito::UserPoolGroup",
+    "IAM::ManagedPolicy",
     "IAM::Policy",
     "Lambda::Alias",
     "Lambda::EventInvokeConfig",

@@ -12,7 +12,7 @@ from aws_cdk import aws_sqs as sqs
 
 from carillon.cdk import Carillon
 from carillon.errors import ConfigurationError
-from tests.infra.stacks import SynthesizedStack
+from tests.infra.stacks import SynthesizedStack, deployed, referred
 from tests.infra.test_stack import physical_names
 
 
@@ -83,6 +83,39 @@ def test_an_alarm_topic_may_be_one_of_the_app(foreign: SynthesizedStack) -> None
 def test_the_data_of_a_trial_goes_with_it(foreign: SynthesizedStack) -> None:
     for name, table in foreign.resources("DynamoDB::Table").items():
         assert (table["DeletionPolicy"] == "Delete") is name.startswith("Second")
+
+
+def test_however_much_jobs_may_call_a_role_s_own_policies_are_not_too_long(
+    tmp_path: Path,
+) -> None:
+    """IAM takes 10,240 characters of all inline policies of a role together."""
+    stack = cdk.Stack(app(tmp_path), "Billing")
+    arn = "arn:aws:sqs:eu-west-1:123456789012:Billing-Production-Reminders-ABCDEFGHIJKL-{:03}"
+    arns = [arn.format(number) for number in range(100)]
+    Carillon(stack, "Scheduler", team="billing", target_arns=arns)
+    template = synthesized(stack)
+    role = referred(template.functions()["executor-normal"]["Role"])
+    documents = [
+        policy["PolicyDocument"]
+        for policy in template.properties("IAM::Policy").values()
+        if role in map(referred, policy["Roles"])
+    ]
+    texts = [json.dumps(_as_long(each), separators=(",", ":")) for each in documents]
+    assert sum(map(len, texts)) <= 10_240
+
+
+def _as_long(value: Any) -> Any:
+    """A document with texts of the length of a function's ARN for what deployment makes."""
+    if isinstance(value, Mapping):
+        if str(value.get("Ref")).startswith("AWS::"):
+            return deployed(value)
+        if {"Ref", "Fn::GetAtt"} & value.keys():
+            return "arn:aws:lambda:eu-west-1:123456789012:function:" + 64 * "x"
+        if "Fn::Join" in value:
+            separator, parts = value["Fn::Join"]
+            return separator.join(map(_as_long, parts))
+        return {name: _as_long(each) for name, each in value.items()}
+    return list(map(_as_long, value)) if isinstance(value, list) else value
 
 
 def test_a_wrong_option_is_refused_by_name(tmp_path: Path) -> None:

@@ -254,9 +254,10 @@ def stated(stack: SynthesizedStack, name: str, effect: str) -> Grants:
 
 def statements_of(stack: SynthesizedStack, name: str) -> Iterator[Mapping[str, Any]]:
     role = referred(stack.functions()[name]["Role"])
-    for policy in stack.properties("IAM::Policy").values():
-        if role in [referred(one) for one in policy["Roles"]]:
-            yield from policy["PolicyDocument"]["Statement"]
+    for kind in ("IAM::Policy", "IAM::ManagedPolicy"):
+        for policy in stack.properties(kind).values():
+            if role in [referred(one) for one in policy["Roles"]]:
+                yield from policy["PolicyDocument"]["Statement"]
 
 
 def resource_name(stack: SynthesizedStack, resource: object) -> str:

@@ -84,8 +84,14 @@ class TargetPermissions(Construct):
         for function in (*self._functions.consumers, self._functions.api):
             self._parameters.read_by(function)
         roles = [each.role for each in self._functions.executors.values()]
-        # Of a policy of its own: what a function's role has, the function depends on.
-        denied = iam.Policy(self, "Own", roles=[role for role in roles if role is not None])
+        # Of a policy of its own: what a function's role has, the function depends on. A managed
+        # one: those within a role have 10,240 characters together, which CDK fills with targets.
+        denied = iam.ManagedPolicy(
+            self,
+            "Refused",
+            description="What jobs never call: the deployment's own",
+            roles=[role for role in roles if role is not None],
+        )
         versions = [f"{arn}:*" for arn in self._function_arns]
         denied.add_statements(
             _denied("lambda:InvokeFunction", [*self._function_arns, *versions]),
