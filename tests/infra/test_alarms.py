@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from carillon.cdk.constructs.observability import OLDEST_MESSAGE_MINUTES, oldest_message_seconds
 from carillon.schedules.insight.cost import DEFAULT
 from carillon.telemetry import Metric
 from tests.infra.stacks import REGION, REPOSITORY, SynthesizedStack, deployed, referred
@@ -183,6 +184,13 @@ def test_what_is_looked_at_is_emitted_under_that_name(unusual: SynthesizedStack)
             {"Name": "service", "Value": alarm["Dimensions"][0]["Value"]}
         ]
         assert alarm["Dimensions"][0]["Value"] in services
+
+
+@pytest.mark.parametrize(("timeout", "limit"), [(60, 1200), (85, 1200), (300, 2700), (900, 6900)])
+def test_one_executor_that_died_is_no_lane_behind(timeout: int, limit: int) -> None:
+    """Its message is hidden for six times the timeout, and its age counts on."""
+    assert oldest_message_seconds(timeout) == limit
+    assert limit + 60 * OLDEST_MESSAGE_MINUTES >= 900 + (6 + 1) * timeout
 
 
 def test_lost_runs_have_the_limit_that_was_chosen(unusual: SynthesizedStack) -> None:
