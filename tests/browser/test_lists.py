@@ -1,6 +1,6 @@
 """Lists and questions where answers are slow, come in pages, or have something behind nothing."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -51,7 +51,7 @@ def _query(route: Route) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(route.request.url).query))
 
 
-def _answer(route: Route, items: list[dict[str, Any]], cursor: str | None = None) -> None:
+def fulfil(route: Route, items: list[dict[str, Any]], cursor: str | None = None) -> None:
     more = {"as_of": AT, "successes": "all"}
     route.fulfill(json={"items": items, "next_cursor": cursor, **more})
 
@@ -66,8 +66,8 @@ def test_what_lies_behind_an_empty_page_is_not_nothing(
     def answer(route: Route) -> None:
         query = _query(route)
         if "after" in query:
-            return _answer(route, [])
-        return _answer(route, [made("found")]) if "cursor" in query else _answer(route, [], "more")
+            return fulfil(route, [])
+        return fulfil(route, [made("found")]) if "cursor" in query else fulfil(route, [], "more")
 
     visit.page.route(pattern, answer)
     visit.open(console, path)
@@ -87,11 +87,11 @@ def test_a_page_that_comes_late_is_not_shown_under_another_filter(
         if "cursor" in query:
             late.append(route)
         elif "after" in query:
-            _answer(route, [])
+            fulfil(route, [])
         elif value in query.values():
-            _answer(route, [made("chosen")])
+            fulfil(route, [made("chosen")])
         else:
-            _answer(route, [made("first")], "more")
+            fulfil(route, [made("first")], "more")
 
     page = visit.page
     page.route(pattern, answer)
@@ -102,7 +102,7 @@ def test_a_page_that_comes_late_is_not_shown_under_another_filter(
     own.locator("select").select_option(value)
     rows = page.locator("main .card > table tbody tr")
     expect(rows).to_contain_text(["chosen"])
-    _answer(late[0], [made("excluded")])
+    fulfil(late[0], [made("excluded")])
     page.evaluate(LOOK_ANEW)
     page.wait_for_timeout(300)
     expect(rows).to_contain_text(["chosen"])
@@ -118,7 +118,7 @@ def test_what_comes_and_goes_in_a_list_leaves_no_hole_and_no_double(
     def answer(route: Route) -> None:
         begin = int(_query(route).get("cursor", 0))
         cursor = str(begin + 50) if begin + 50 < len(names) else None
-        _answer(route, [made(name) for name in names[begin : begin + 50]], cursor)
+        fulfil(route, [made(name) for name in names[begin : begin + 50]], cursor)
 
     page = visit.page
     page.route(pattern, answer)
@@ -143,7 +143,7 @@ def test_a_job_is_chosen_by_the_whole_text(visit: Visit, console: Loopback) -> N
 
     def answer(route: Route) -> None:
         if _query(route)["q"] == "nightly":
-            return _answer(route, [_job("nightly backup")])
+            return fulfil(route, [_job("nightly backup")])
         return late.append(route)
 
     page = visit.page
@@ -158,7 +158,7 @@ def test_a_job_is_chosen_by_the_whole_text(visit: Visit, console: Loopback) -> N
     page.wait_for_timeout(300)
     assert "job_id" not in page.url
     for route in late:
-        _answer(route, [_job("nightly report")])
+        fulfil(route, [_job("nightly report")])
     expect(field).to_have_value("nightly report")
     page.wait_for_url("**job_id=nightly+report")
 
@@ -201,10 +201,10 @@ def test_how_far_an_operation_is_takes_one_count(visit: Visit, console: Loopback
     def count(route: Route) -> None:
         counts.append(route.request.url)
         cursor = None if "cursor" in _query(route) else "more"
-        _answer(route, [_letter(f"{cursor}{number}") for number in range(100)], cursor)
+        fulfil(route, [_letter(f"{cursor}{number}") for number in range(100)], cursor)
 
     page = visit.page
-    page.route("**/api/operations?*", lambda route: _answer(route, [work]))
+    page.route("**/api/operations?*", lambda route: fulfil(route, [work]))
     page.route("**/api/operations/o", lambda route: route.fulfill(json=work))
     page.route("**/api/dead-letters?*", count)
     visit.open(console, "/operations")
@@ -229,7 +229,7 @@ def test_what_does_not_fit_a_page_is_shown_on_demand(
 ) -> None:
     def answer(route: Route) -> None:
         is_second = "cursor" in _query(route)
-        _answer(route, [made("later" if is_second else "first")], None if is_second else "more")
+        fulfil(route, [made("later" if is_second else "first")], None if is_second else "more")
 
     page = visit.page
     page.route(pattern, answer)
@@ -247,7 +247,7 @@ def test_jobs_that_were_not_looked_at_may_follow_a_calendar(
 ) -> None:
     page = visit.page
     page.route("**/api/calendars/latvia", lambda route: route.fulfill(json=_calendar("latvia")))
-    page.route("**/api/jobs?*", lambda route: _answer(route, [_job("other")], "more"))
+    page.route("**/api/jobs?*", lambda route: fulfil(route, [_job("other")], "more"))
     visit.open(console, "/calendars/latvia")
     expect(page.get_by_text("Only the first 1,000 jobs were looked at")).to_be_visible()
     expect(page.get_by_text("None yet")).to_have_count(0)
@@ -267,7 +267,7 @@ def test_earlier_runs_stay_however_many_somebody_wants_to_see(
         if "from" in query:
             return route.continue_()
         begin, limit = int(query.get("cursor", 0)), int(query["limit"])
-        return _answer(route, runs[begin : begin + limit], str(begin + limit))
+        return fulfil(route, runs[begin : begin + limit], str(begin + limit))
 
     page = visit.page
     visit.open(console)
@@ -288,7 +288,7 @@ def test_a_feed_that_is_paused_stays_however_much_somebody_wants_to_see(
 ) -> None:
     def answer(route: Route) -> None:
         begin = int(_query(route).get("cursor", 0))
-        _answer(route, [_ended(f"{at:04}") for at in range(begin, begin + 400)], str(begin + 400))
+        fulfil(route, [_ended(f"{at:04}") for at in range(begin, begin + 400)], str(begin + 400))
 
     page = visit.page
     page.route("**/api/runs?*", answer)
@@ -314,7 +314,7 @@ def test_a_question_that_comes_late_does_not_take_the_place_of_another(
         if _query(route)["limit"] == "100":
             late.append(route)
         else:
-            _answer(route, [_letter("a"), _letter("b")])
+            fulfil(route, [_letter("a"), _letter("b")])
 
     page = visit.page
     page.route("**/api/dead-letters?*", answer)
@@ -325,7 +325,7 @@ def test_a_question_that_comes_late_does_not_take_the_place_of_another(
     page.keyboard.press("d")
     title = page.get_by_role("dialog").get_by_role("heading")
     expect(title).to_have_text("Discard this dead letter?")
-    _answer(late[0], [_letter("a"), _letter("b")])
+    fulfil(late[0], [_letter("a"), _letter("b")])
     page.wait_for_timeout(300)
     expect(title).to_have_text("Discard this dead letter?")
 
@@ -358,117 +358,10 @@ def test_all_that_cannot_be_paused_is_told(visit: Visit, console: Loopback) -> N
     visit.complaints.clear()
 
 
-def test_what_a_job_has_missed_is_looked_for_anew(visit: Visit, console: Loopback) -> None:
-    """Whoever has had it run must not see it for as long as the page is open."""
-    missed = [{"fire_at": AT, "status": None, "reason": None, "run_id": None}]
-    visit.page.route(
-        "**/missed?*", lambda route: route.fulfill(json={"items": missed, "complete": True})
-    )
-    visit.open(console)
-    visit.page.locator("table a", has_text="heartbeat").click()
-    card = visit.page.get_by_role("region", name="Missed")
-    expect(card).to_contain_text("1 occurrences")
-    missed.clear()
-    visit.page.evaluate(LOOK_ANEW)
-    expect(card).to_have_count(0)
-
-
-def test_of_a_young_job_nothing_of_before_it_was_made_is_run(
-    visit: Visit, console: Loopback
-) -> None:
-    """Two occurrences were missed, and a backfill of the whole day ran all others, too."""
-    missed = [{"fire_at": AT, "status": None, "reason": None, "run_id": None}] * 2
-    made_at = (datetime.now(UTC) - timedelta(hours=2)).isoformat(timespec="milliseconds")
-
-    def young(route: Route) -> None:
-        route.fulfill(json=route.fetch().json() | {"created_at": made_at})
-
-    visit.page.route(
-        "**/missed?*", lambda route: route.fulfill(json={"items": missed, "complete": True})
-    )
-    visit.page.route("**/backfill", lambda route: route.fulfill(status=202, json={}))
-    visit.open(console)
-    visit.page.route("**/api/jobs/*", young)
-    visit.page.locator("table a", has_text="heartbeat").click()
-    visit.page.get_by_role("button", name="Run them…").click()
-    with visit.page.expect_request("**/backfill") as asked:
-        visit.page.get_by_role("dialog").get_by_role("button", name="Run them").click()
-    begin = asked.value.post_data_json["from"]
-    assert datetime.fromisoformat(begin) == datetime.fromisoformat(made_at)
-
-
-def test_what_was_missed_is_run_though_the_clock_here_is_ahead(
-    visit: Visit, console: Loopback
-) -> None:
-    """A backfill until now is refused by an API that says that this is to come."""
-    older = "2026-11-23T05:59:00Z"
-    missed = [{"fire_at": at, "status": None, "reason": None, "run_id": None} for at in (AT, older)]
-    visit.page.route(
-        "**/missed?*", lambda route: route.fulfill(json={"items": missed, "complete": True})
-    )
-    visit.page.route("**/backfill", lambda route: route.fulfill(status=202, json={}))
-    visit.open(console)
-    visit.page.locator("table a", has_text="heartbeat").click()
-    visit.page.get_by_role("button", name="Run them…").click()
-    with visit.page.expect_request("**/backfill") as asked:
-        visit.page.get_by_role("dialog").get_by_role("button", name="Run them").click()
-    assert asked.value.post_data_json["to"] == AT
-
-
-def test_a_dead_run_that_the_page_does_not_show_has_left_one(
-    visit: Visit, console: Loopback
-) -> None:
-    missed = [{"fire_at": AT, "status": "dead", "reason": "exhausted", "run_id": "r"}]
-    visit.page.route(
-        "**/missed?*", lambda route: route.fulfill(json={"items": missed, "complete": True})
-    )
-    visit.open(console)
-    visit.page.locator("table a", has_text="heartbeat").click()
-    visit.page.get_by_role("region", name="Missed").wait_for()
-    visit.page.locator(".timeline").wait_for()
-    expect(visit.page.get_by_text("left no run")).to_have_count(0)
-    expect(visit.page.locator(".figures")).to_contain_text("%")
-
-
-def _run(kind: str, status: str, redrive: int = 0, settled: str | None = None) -> dict[str, Any]:
-    return {
-        "run_id": f"{kind}-{redrive}", "job_id": "j", "kind": kind, "status": status, "attempt": 1,
-        "fire_at": AT, "started_at": AT, "finished_at": AT, "lag_seconds": 0, "redrive": redrive,
-        "settled": settled, "error": None, "reason": None,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("runs", "last", "rate"),
-    [
-        ([_run("callback", "succeeded"), _run("scheduled", "dead")], "dead", "0.0 %"),
-        (
-            [_run("scheduled", "dead", settled="redriven"), _run("scheduled", "succeeded", 1)],
-            "succeeded",
-            "100 %",
-        ),
-        ([_run("scheduled", "succeeded"), _run("watch", "missed")], "succeeded", "100 %"),
-        ([_run("watch", "missed")], "none yet", "0.0 %"),
-    ],
-    ids=["callback", "redriven", "late", "missed"],
-)
-def test_the_rate_of_a_job_is_that_of_its_own_runs_each_once(
-    visit: Visit, console: Loopback, runs: list[dict[str, Any]], last: str, rate: str
-) -> None:
-    none: dict[str, Any] = {"items": [], "complete": True}
-    visit.page.route("**/missed?*", lambda route: route.fulfill(json=none))
-    visit.page.route("**/api/jobs/*/runs?*", lambda route: _answer(route, runs))
-    visit.open(console)
-    visit.page.locator("table a", has_text="heartbeat").click()
-    figures = visit.page.locator(".figures")
-    expect(figures).to_contain_text(rate)
-    expect(figures).to_contain_text(last)
-
-
 def test_a_run_of_one_job_has_one_line_in_its_activity(visit: Visit, console: Loopback) -> None:
     """As it is now; across jobs each end of an attempt has a line."""
     found = [_ended("j") | {"status": "scheduled", "attempt": 0}]
-    visit.page.route("**/api/runs?*", lambda route: _answer(route, found))
+    visit.page.route("**/api/runs?*", lambda route: fulfil(route, found))
     visit.open(console, "/activity?job=j")
     expect(visit.page.locator("tbody tr")).to_contain_text("waiting")
     for status, attempt, told in (("running", 1, "running"), ("retrying", 1, "retrying")):
@@ -476,21 +369,6 @@ def test_a_run_of_one_job_has_one_line_in_its_activity(visit: Visit, console: Lo
         visit.page.evaluate(LOOK_ANEW)
         expect(visit.page.locator("tbody tr")).to_have_count(1)
         expect(visit.page.locator("tbody tr")).to_contain_text(told)
-
-
-def test_days_of_the_timeline_begin_at_midnight_on_both_sides_of_a_change_of_clocks(
-    browser: Browser, console: Loopback
-) -> None:
-    with browser.new_context(timezone_id="Europe/Berlin") as context:
-        visit = Visit.in_context(context)
-        visit.page.clock.set_fixed_time(datetime(2027, 4, 1, 12, tzinfo=UTC))
-        visit.open(console)
-        visit.page.locator("table a", has_text="heartbeat").click()
-        visit.page.keyboard.press("u")
-        visit.page.get_by_role("button", name="7 days").click()
-        days = visit.page.locator(".ticks span")
-        shown = ["26 Mar", "27 Mar", "28 Mar", "29 Mar", "30 Mar", "31 Mar", "1 Apr", "2 Apr"]
-        expect(days).to_have_text([*shown, "3 Apr"])
 
 
 def test_a_far_day_has_the_year_of_the_clock_that_is_shown(
@@ -501,7 +379,7 @@ def test_a_far_day_has_the_year_of_the_clock_that_is_shown(
     with browser.new_context(timezone_id="Europe/Berlin") as context:
         visit = Visit.in_context(context)
         visit.page.clock.set_fixed_time(datetime(2026, 11, 23, tzinfo=UTC))
-        visit.page.route("**/api/jobs?*", lambda route: _answer(route, [job]))
+        visit.page.route("**/api/jobs?*", lambda route: fulfil(route, [job]))
         visit.open(console)
         expect(visit.page.locator("tbody tr")).to_contain_text("31 Dec 2027")
         visit.page.keyboard.press("u")
@@ -517,7 +395,7 @@ def test_a_tag_is_found_by_a_value_with_any_letters(
 
     def answer(route: Route) -> None:
         asked.append(_query(route).get("tag", ""))
-        _answer(route, [made("found")])
+        fulfil(route, [made("found")])
 
     visit.page.route(pattern, answer)
     visit.open(console, f"{path}?tag=to%3Da%3Db")
