@@ -333,7 +333,7 @@ def _refused_orphan(item: Item, names: Mapping[str, str]) -> Item:
 
 
 def _late() -> ProblemError:
-    return ProblemError(Kind.UNAVAILABLE, "not reached in time: apply again")
+    return ProblemError(Kind.UNAVAILABLE, "not reached, in time or after what failed: apply again")
 
 
 def _may_pass(error: Exception) -> bool:
