@@ -20,6 +20,8 @@ _SHORTEST_HIDDEN = 4
 """A shorter text is no secret, and may be in any text by chance."""
 _KEPT_BY_SCRIPTS = "!'()*"
 """The characters that JavaScript's encodeURIComponent leaves as they are, besides Python's."""
+_CODED_IN_JSON = ("<>&", "<>&'=", "<>&'`\"+")
+"""The characters that JSON of Go, of Gson and of .NET has by their codes, for the sake of pages."""
 _HEXADECIMAL = re.compile("%[0-9A-F]{2}")
 
 
@@ -98,6 +100,14 @@ def _spellings(secret: str) -> Iterator[str]:
     for ascii_only in (True, False):
         escaped = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
         yield from (escaped, escaped.replace("/", "\\/"))
+    for characters in _CODED_IN_JSON:
+        for form in ("\\u{:04x}", "\\u{:04X}"):
+            yield "".join(
+                form.format(ord(character))
+                if character in characters
+                else json.dumps(character)[1:-1]
+                for character in secret
+            )
     for safe in ("", "/", _KEPT_BY_SCRIPTS):
         quoted = quote(secret, safe, errors="replace")
         for spelled in (quoted, _HEXADECIMAL.sub(lambda code: code[0].lower(), quoted)):

@@ -164,6 +164,10 @@ def test_what_an_endpoint_repeats_of_a_secret_is_not_told() -> None:
         ('pa"ss\\word-1234', json.dumps({"a": 'pa"ss\\word-1234'})),
         ("pä/ss-1234", json.dumps({"a": "pä/ss-1234"})),
         ("aGVsbG8/d29y+bGQ=", '{"a":"aGVsbG8\\/d29y+bGQ="}'),  # as PHP writes JSON
+        ("aGVsbG8/d29y+bGQ=", '{"a":"aGVsbG8/d29y\\u002BbGQ="}'),  # as .NET does
+        ('pa"ss\\word-1234', '{"a":"pa\\u0022ss\\\\word-1234"}'),
+        ("aGVsbG8/d29y+bGQ=", '{"a":"aGVsbG8/d29y+bGQ\\u003d"}'),  # as Gson
+        ("a&b<c>d='1234'", '{"a":"a\\u0026b\\u003cc\\u003ed=\'1234\'"}'),  # as Go
         ("aGVsbG8/d29y+bGQ=", "?a=aGVsbG8%2Fd29y%2BbGQ%3D"),
         ("aGVsbG8/d29y+bGQ=", "?a=aGVsbG8%2fd29y%2bbGQ%3d"),
         ("aGVsbG8/d29y+bGQ=", "/aGVsbG8/d29y%2BbGQ%3D"),
