@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from carillon.errors import ConfigurationError, InvalidFieldError
+from carillon.errors import ConfigurationError, InvalidFieldError, reason_of
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -85,7 +85,9 @@ def load_credentials(path: Path) -> Credentials | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigurationError(str(path), f"{error!r}; run `carillon login` again") from error
+        raise ConfigurationError(
+            str(path), f"{reason_of(error)}; run `carillon login` again"
+        ) from error
 
 
 def save_credentials(path: Path, credentials: Credentials) -> None:

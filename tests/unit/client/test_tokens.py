@@ -231,6 +231,16 @@ def test_a_damaged_sign_in_names_its_file(path: Path, content: str) -> None:
         Client.from_env()
 
 
+def test_a_damaged_sign_in_is_not_told(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b'{"api_url": "https://a", "token": "the-secret", "note": "\xff"}')
+
+    with pytest.raises(ConfigurationError) as raised:
+        Client.from_env()
+
+    assert "the-secret" not in str(raised.value)
+
+
 def test_a_token_s_file_is_read_when_it_is_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
