@@ -35,6 +35,7 @@ _ROUNDS = 6
 _ALL_CHOSEN = "all"
 """The cursor once no page is left: cursors of lists are longer."""
 _HANDED_OVER = ""
+_UNREADABLE = "a row of its name, its calendar or the quota cannot be read"
 
 
 class HandingOver:
@@ -134,9 +135,12 @@ class HandingOver:
             return "it was changed, and is none of those that are handed over"
         try:
             reason = refusal_of(job, operation, is_followed=any(self._followers(job)))
-            return reason or self._refusal_by(job, operation, self._taken(job, operation))
         except UnreadableRowError as error:
             return f"{error}"
+        try:
+            return reason or self._refusal_by(job, operation, self._taken(job, operation))
+        except UnreadableRowError:  # its text has parts of a row of the other owner's
+            return _UNREADABLE
 
     def _refusal_by(self, job: Job, operation: Operation, taken: Job | None) -> str:
         if taken is not None and self._is_in_hand(taken, job):
@@ -196,8 +200,8 @@ class HandingOver:
             self._ports.job_quotas.add(operation.to, load)
         except QuotaExceededError as error:
             return f"{operation.to} has no room for it: {error.exceeded}"
-        except UnreadableRowError as error:
-            return f"{error}"
+        except UnreadableRowError:
+            return _UNREADABLE
         now = self._ports.clock.now()
         generation = Generation(self._new_id(job.generation, now), now.replace(microsecond=0))
         until = needed_until(job, now, self._ports.run_lifetime)

@@ -227,6 +227,29 @@ def test_what_cannot_move_stays_and_says_why(world: World) -> None:
     assert taken_of(world, "managed").managed_by == "manifest/app"
 
 
+@pytest.mark.parametrize("what", ["job", "quota"])
+def test_what_the_other_owner_has_that_cannot_be_read_is_not_told(
+    world: World, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    world.create("job", "*/2 * * * *")
+    read = world.jobs.get
+
+    def get(owner: str, job_id: str) -> Job | None:
+        return spoil(owner) if owner == TEAM else read(owner, job_id)
+
+    def spoil(*_: Any) -> Any:
+        raise UnreadableRowError("ValidationError: input_value='Bearer hunter2'")
+
+    if what == "job":
+        monkeypatch.setattr(world.jobs, "get", get)
+    else:
+        monkeypatch.setattr(world.executor_ports.job_quotas, "add", spoil)
+    operation = hand_over(world)
+    world.run_until(NOON + 2 * MINUTE)
+    (left,) = now_of(world, operation).left
+    assert left == "job: a row of its name, its calendar or the quota cannot be read"
+
+
 def test_only_what_is_chosen_moves(world: World) -> None:
     world.create("a", "@daily", parent="p", tags={"x": "1"})
     world.create("b", "@daily", parent="p", tags={"x": "2"})
