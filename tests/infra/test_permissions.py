@@ -124,7 +124,10 @@ def test_options_add_exactly_this(unusual: SynthesizedStack, name: str) -> None:
             batch_queue: {"batch:SubmitJob"},
             **{role: {"iam:PassRole"} for role in ROLES},
         }
-        denied = {"DeadLetterQueueUrl": {"sqs:SendMessage"}}
+        denied = {
+            "DeadLetterQueueUrl": {"sqs:SendMessage"},
+            "topic of alarms": {"sns:Publish"},
+        }
         for logical_id in unusual.properties("Lambda::Function"):
             function = unusual.function_name(logical_id)
             denied |= {key: {"lambda:InvokeFunction"} for key in [function, f"{function}:*"]}
@@ -172,7 +175,7 @@ def test_what_jobs_may_call_and_what_is_the_deployments_own_are_parameters(
     path = f"/carillon-settings/{unusual.name}"
     assert values[f"{path}/TARGET_ARNS/1"] == ",".join(TARGETS)
     own = values[f"{path}/OWN_ARNS/1"].split(",")
-    kinds = ("Lambda::Function", "SQS::Queue", "Events::EventBus")
+    kinds = ("Lambda::Function", "SQS::Queue", "Events::EventBus", "SNS::Topic")
     assert set(own) == {each for kind in kinds for each in unusual.resources(kind)}
     for version in unusual.resources("Lambda::Version").values():
         if unusual.function_name(referred(version["Properties"]["FunctionName"])) != "tick":
@@ -271,6 +274,8 @@ def resource_name(stack: SynthesizedStack, resource: object) -> str:
     logical_id, slash, suffix = text.partition("/")
     if logical_id in stack.resources("Logs::LogGroup"):
         return "own log group"
+    if logical_id in stack.resources("SNS::Topic"):
+        return "topic of alarms"
     function, colon, version = text.partition(":")
     if function in stack.resources("Lambda::Function"):
         return f"{stack.function_name(function)}{colon}{version}"

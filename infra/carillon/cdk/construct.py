@@ -76,6 +76,7 @@ class Carillon(Construct):
         self.clock = Clock(self, "Clock", self.functions.live(self.functions.tick))
         self.api = Api(self, "Api", chosen, self.functions.live(self.functions.api))
         self._tell_addresses(emulation)
+        self._notifications = Notifications(self, "Notifications", chosen)
         self._open_to_jobs(chosen, team, found)
         self._watch(chosen, emulation)
         Tags.of(self).add(STACK_TAG, chosen.name)
@@ -108,8 +109,9 @@ class Carillon(Construct):
         if team:
             parameters.read_by(self.functions.add_stack_jobs())
         buses = [] if self.events is None else [self.events.bus.event_bus_arn]
+        topics = self._notifications.own_arns
         self.targets = TargetPermissions(
-            self, "Targets", options, self.functions, self.lanes, buses, parameters
+            self, "Targets", options, self.functions, self.lanes, buses, topics, parameters
         )
         if not team and found.jobs:
             raise ConfigurationError("team", f"must be set: {found.jobs[0].place} declares a job")
@@ -187,13 +189,12 @@ class Carillon(Construct):
     def _watch(self, options: Options, emulation: Emulation) -> None:
         watched = Watched(options.name, self.functions, self.tables, self.lanes, self.api.http_api)
         self._watched, self._rules = watched, 0
-        notifications = Notifications(self, "Notifications", options)
         observability = Observability(
             self,
             "Observability",
             options,
             watched,
-            notifications,
+            self._notifications,
             has_sums=not emulation.is_on,
         )
         if options.dashboard:

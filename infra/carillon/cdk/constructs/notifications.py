@@ -22,17 +22,21 @@ BUDGET_SHARES = (("ACTUAL", 80), ("ACTUAL", 100), ("FORECASTED", 100))
 
 class Notifications(Construct):
     """An existing topic (`alarm_topic`), one of our own with an e-mail address behind it
-    (`alarm_email`), both, or neither; and a budget (`monthly_budget_dollars`)."""
+    (`alarm_email`), both, or neither; and a budget (`monthly_budget_dollars`). `own_arns` has the
+    topic of our own."""
 
     def __init__(self, scope: Construct, construct_id: str, options: Options) -> None:
         super().__init__(scope, construct_id)
         self._options = options
         self._topics: list[sns.ITopic] = []
+        self.own_arns: list[str] = []
         if options.alarm_topic:
             topic = sns.Topic.from_topic_arn(self, "Existing", options.alarm_topic)
             self._topics.append(topic)
         if options.alarm_email:
-            self._topics.append(self._own_topic(options.alarm_email))
+            own = self._own_topic(options.alarm_email)
+            self._topics.append(own)
+            self.own_arns.append(own.topic_arn)
         if options.keep_data and not self._topics:
             Annotations.of(self).add_warning_v2(
                 "carillon:alarms", "alarms notify nobody: set alarm_email or alarm_topic"

@@ -20,7 +20,8 @@ class TargetPermissions(Construct):
     alone.
 
     The grants are exact. What is the deployment's own is denied whatever is allowed, since an owner
-    who could call its functions through a job could act as any owner.
+    who could call its functions through a job could act as any owner, and who could publish to its
+    topic could raise false alarms.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class TargetPermissions(Construct):
         functions: Functions,
         lanes: Lanes,
         bus_arns: Sequence[str],
+        topic_arns: Sequence[str],
         parameters: Parameters,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -39,7 +41,8 @@ class TargetPermissions(Construct):
         self._dead_letters = lanes.dead_letter_queue.queue_arn
         self._function_arns = [each.function_arn for each in functions.all]
         queues = [each.queue_arn for each in (*lanes.queues.values(), lanes.dead_letter_queue)]
-        self._own = [*self._function_arns, *queues, *bus_arns]
+        self._topics = topic_arns
+        self._own = [*self._function_arns, *queues, *bus_arns, *topic_arns]
         self._allowed: list[str] = []
         for consumer in functions.consumers:
             parameters.open_to(consumer)
@@ -96,6 +99,7 @@ class TargetPermissions(Construct):
         denied.add_statements(
             _denied("lambda:InvokeFunction", [*self._function_arns, *versions]),
             _denied("sqs:SendMessage", [self._dead_letters]),
+            *(_denied("sns:Publish", [topic]) for topic in self._topics),
         )
         acknowledge(denied, "AwsSolutions-IAM5", "every version is denied")
 
