@@ -66,11 +66,20 @@ def test_what_may_be_a_secret_is_a_digest() -> None:
     assert found["on_failure"][1]["headers"]["X-Key"] == {"secret": "key"}
 
 
+@pytest.mark.parametrize("member", ["environment", "parameters"])
+def test_what_a_container_is_given_is_a_digest(member: str) -> None:
+    before, after = ({"target": {member: {"TOKEN": f"pass-{number}"}}} for number in (1, 2))
+    found = changed(before, after)
+
+    assert "pass" not in str(found)
+    assert found.keys() == {f"target.{member}"}
+
+
 @pytest.mark.parametrize("member", ["secret", "parameter"])
 def test_what_only_looks_like_a_reference_is_a_digest(member: str) -> None:
-    """A payload, a variable or a header may have the name of one."""
+    """A payload, a variable, a parameter of Batch or a header may have the name of one."""
     own = {member: "pass-1"}
-    target = {"headers": own, "environment": own}
+    target = {"headers": own, "environment": own, "parameters": own}
     found = changed({}, {"payload": own, "target": target, "on_failure": [target]})
 
     assert "pass" not in str(found)

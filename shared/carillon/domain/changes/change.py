@@ -21,7 +21,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MOST_MICROSECONDS, _MOST_REVISIONS = 10**16 - 1, 10**9 - 1
 _ELLIPSIS = "…"
-_HIDDEN = frozenset({"payload", "headers", "environment"})
+_HIDDEN = frozenset({"payload", "headers", "environment", "parameters"})
 """Members whose values may be anybody's secrets: a digest says whether they differ."""
 _REFERENCES = ({"secret"}, {"parameter"})
 """The members of a reference, which names a secret and does not tell it."""
