@@ -170,9 +170,9 @@ class Declared:
         return target
 
     def _pattern(self, kind: _Kind, arn: str) -> str:
-        """What jobs may call where they name this ARN. A definition of the app gets a revision by
-        each change: executors that know the one before are still there then, and jobs that name it
-        until they are applied."""
+        """The pattern of what jobs may call where they name this ARN. A definition of the app gets
+        a revision by each change: executors that know the one before are still there then, and jobs
+        that name it until they are applied."""
         if kind.member not in _WITH_REVISIONS:
             return arn
         if not Token.is_unresolved(arn):
