@@ -118,6 +118,20 @@ def test_a_job_that_was_fine_is_told_at_once_while_another_one_keeps_failing(wor
     assert said(world)[-1]["event"]["job_name"] == "export"
 
 
+def test_news_that_a_digest_comes_too_early_for_does_not_wait_for_the_doubled_time(
+    world: World,
+) -> None:
+    notify(world)
+    create(world)
+    create(world, "export", "25 53 13 * * *")
+    fail(world, ["import", "export"])
+    world.run_until(NOON + 114 * MINUTE)
+    assert len(said(world)) == 4, "the last one at 13:53:30, of what was recorded by 13:53:20"
+    assert "export" not in [each["job_name"] for each in said(world)[-1]["jobs"]]
+    world.run_until(NOON + 111 * MINUTE + 20 * MINUTE)
+    assert "export" in [each["job_name"] for each in said(world)[-1]["jobs"]]
+
+
 def test_a_missed_run_is_told(world: World) -> None:
     notify(world, on=(Told.RUN_MISSED,))
     job = create(world, "import", "0 * * * *", expect_within=120)

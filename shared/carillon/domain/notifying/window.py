@@ -75,7 +75,8 @@ class Window:
     It was opened by the event `first`, at `opened_at`, a whole second. What happens up to `until`
     is told by its step `step`, which reads what was recorded after `told_until`. Before
     `quiet_until` no message of another kind is sent. `goes_on`: something has happened after
-    `until`, which a further step is to tell. `noted` are events that no run tells of. A window that
+    `until`, which a further step is to tell; `period_seconds` is 0 where that is news, for which it
+    comes as soon as it may. `noted` are events that no run tells of. A window that
     is not open any more still says up to when everything was told. `last_delivery` is the run id of
     the message that was last recorded, which may have yet to be sent. `is_ordered`: its first
     message and its end have been sent for; until that is on record each event sends for them.
@@ -164,8 +165,7 @@ def after_event(
     is_news = not event.run_id or event.job_id not in {each.job_id for each in window.failing}
     if window.quiet_until <= now < window.until and is_news:
         return _opened(window, event, notification, now)
-    until = window.quiet_until if is_news and now < window.quiet_until else window.until
-    return _with(window, event, now, min(until, window.until))
+    return _with(window, event, now, is_news=is_news)
 
 
 def _opened(
@@ -198,13 +198,21 @@ def _opened(
     )
 
 
-def _with(window: Window, event: Noted, now: datetime, until: datetime) -> Window | None:
+def _with(window: Window, event: Noted, now: datetime, *, is_news: bool) -> Window | None:
     """Only what the end would not see by itself is written: what no run tells of, that there was
-    something after `until`, and that it is to come earlier, since it has news."""
+    something after `until`, and that it, or the next one, is to come earlier, since it has news."""
+    is_late, until = now >= window.until, window.until
+    if is_news and now < window.quiet_until:
+        until = min(until, window.quiet_until)
     is_new = not event.run_id and event.event_id not in {each.event_id for each in window.noted}
     noted = (*window.noted, event) if is_new and len(window.noted) < MOST_NOTED else window.noted
-    goes_on = window.goes_on or now >= window.until
-    after = replace(window, noted=noted, goes_on=goes_on, until=until)
+    after = replace(
+        window,
+        noted=noted,
+        goes_on=window.goes_on or is_late,
+        until=until,
+        period_seconds=0 if is_late and is_news else window.period_seconds,
+    )
     if after == window:
         return None
     is_ordered = window.is_ordered and until == window.until
