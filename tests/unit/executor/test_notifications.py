@@ -132,6 +132,20 @@ def test_news_that_a_digest_comes_too_early_for_does_not_wait_for_the_doubled_ti
     assert "export" in [each["job_name"] for each in said(world)[-1]["jobs"]]
 
 
+def test_a_weekly_job_works_again_a_week_later(world: World) -> None:
+    notify(world)
+    create(world, schedule="5 12 * * 2")
+    fail(world, ["import"])
+    world.run_until(NOON + 6 * MINUTE)
+    fail(world)
+    week = timedelta(days=7)
+    while (passed := world.clock.now() - NOON) < week + timedelta(hours=7):
+        world.leap_to(NOON + passed + 14 * MINUTE)
+        is_due = week - 15 * MINUTE < passed < week
+        world.run_until(world.clock.now() + (21 * MINUTE if is_due else MINUTE))
+    assert kinds(world) == ["first", "recovered"]
+
+
 def test_a_missed_run_is_told(world: World) -> None:
     notify(world, on=(Told.RUN_MISSED,))
     job = create(world, "import", "0 * * * *", expect_within=120)

@@ -22,8 +22,9 @@ MOST_NOTED = 20
 """Events that a window keeps since no run tells of them."""
 LONGEST_PERIOD = timedelta(hours=6)
 """While the same jobs fail, and nothing else happens, periods double up to this."""
-FORGOTTEN_AFTER = timedelta(days=7)
-"""A job that has neither failed nor run since is watched no longer."""
+FORGOTTEN_AFTER = timedelta(days=9)
+"""A job that has neither failed nor run since is watched no longer. A step that follows the next
+run of a weekly job comes up to a day later."""
 OVERDUE = timedelta(hours=1)
 """A window that has not ended so long after its time has lost its message."""
 BESIDE = timedelta(minutes=1)
