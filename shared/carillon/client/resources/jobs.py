@@ -287,7 +287,7 @@ class Job(Resource[DriverT]):
         """The history, newest first: all of it, or `limit` runs; of these the ones in a `status`.
 
         With `follow` it never ends: the newest 20 runs or `limit`, oldest first, then each run that
-        is new, or whose status or attempt has changed.
+        is new, or whose status or attempt has changed; none with a fire time before those.
         """
         path, span = (yield from self._path("/runs")), span_of(from_at, to)
         if follow and span:

@@ -32,7 +32,7 @@ class Runs(Resource[DriverT]):
 
 class Letters(TypedDict, total=False):
     """A choice of dead letters: of a job (its name or id), for a reason, with a kind of error, of
-    fire times from `from_at` to before `to`."""
+    fire times from `from_at` to `to`, both included."""
 
     job: str | None
     reason: DeadReason | None

@@ -47,7 +47,8 @@ class DeadLetterFilter(SpanOptions):
     reason: Annotated[
         str | None,
         typer.Option(
-            help="refused, exhausted, executor_died or never_started.", show_default=False
+            help="refused, exhausted, executor_died, never_started or unreadable.",
+            show_default=False,
         ),
     ] = None
     error: Annotated[

@@ -52,7 +52,8 @@ def list_runs(
 
     Of one job --from and --to bound fire times, across jobs the times of recording. Across jobs
     successes that were alone may be left out.
-    With --follow, oldest first, a line for each new run or changed status;
+    With --follow, oldest first, a line for each new run or changed status, of a job without what
+    has fire times before those of the first lines, as backfills have;
     with --json, JSON Lines.
     """
     if follow and span.span:
