@@ -245,8 +245,8 @@ class EventBridgeTarget(_Completable):
 
 
 class StepFunctionsTarget(_Completable):
-    """A state machine; one execution of it is started for a run, whatever its attempts. With
-    `completion` each attempt has an execution of its own."""
+    """A state machine; of a standard workflow one execution is started for a run, whatever its
+    attempts. Of an express one, and with `completion`, each attempt has an execution of its own."""
 
     type: Literal["stepfunctions"] = "stepfunctions"
     state_machine_arn: str

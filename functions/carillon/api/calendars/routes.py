@@ -94,8 +94,8 @@ class CalendarRoutes(Resource):
         if_match: IfMatch = None,
         if_none_match: IfNoneMatch = None,
     ) -> Response[CalendarForm]:
-        """Creates it, or replaces it whole. Every job that follows it follows the new one from the
-        next tick on; minutes that are dispatched already (about two) stay as they are."""
+        """Creates it, or replaces it whole. It holds at once for every job that follows it, up to
+        the moment a run starts; days that are over are not gone through again."""
         caller, condition = self._caller(), precondition(self._app)
         put = self._service.put(caller.owner, name, body, condition, caller.author)
         self._report(Action.CALENDAR_PUT, put.calendar, caller)

@@ -167,7 +167,7 @@ class BulkRoutes(Resource):
         have no `idempotency_key` of their own have `K/0`, `K/1`, ... by their places; K has at most
         251 characters then.
 
-        Without any key a repetition creates an item again.
+        Without any key a repetition finds the name of what it created taken (409).
         """
         longest = MOST_KEY_CHARACTERS - len(f"/{MOST_ITEMS - 1}")
         key = idempotency_key(self._app, longest)

@@ -163,8 +163,9 @@ class DeadLetterRoutes(Resource):
         role=Role.EDITOR,
     )
     def redrive_dead_letter(self, run_id: DeadLetterId) -> Response[RunDetail]:
-        """Runs it again, at once and even while its job is paused, with the job's payload and
-        target as they are now. Answers the new run; a repetition answers the same one."""
+        """Runs it again, at once and even while its job is paused, with the target and the payload
+        that the job has now, or the payload that it was asked for with. Answers the new run; a
+        repetition answers the same one."""
         caller = self._caller()
         run = self._service.redrive(caller.owner, run_id)
         self._acts.of_run(run.key, Act.REDRIVE, caller.author)

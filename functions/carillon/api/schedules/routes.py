@@ -80,7 +80,7 @@ class ScheduleRoutes(Resource):
         role=Role.VIEWER,
     )
     def list_upcoming(self, count: Count = 10, until: Until = None) -> Response[UpcomingForm]:
-        """Across your first 1,000 jobs, by job id; `complete` is false when there are more. In the
+        """Across your first 1,000 jobs, by name; `complete` is false when there are more. In the
         order of effective times; fixed delays are left out."""
         return Response(200, JSON, self._occurrences.of_owner(self._owner(), count, until))
 
@@ -94,7 +94,7 @@ class ScheduleRoutes(Resource):
         self, from_at: From = None, to: To = None, by: By = "minute"
     ) -> Response[ForecastForm]:
         """The number of runs that are expected to start in each minute, or hour, over your first
-        1,000 jobs by id, under their calendars and windows as they are now; `complete` is false
+        1,000 jobs by name, under their calendars and windows as they are now; `complete` is false
         when there are more. Paused jobs do not count."""
         form = self._forecasts.of_owner(self._owner(), from_at, to, by_hour=by == "hour")
         return Response(200, JSON, form)
