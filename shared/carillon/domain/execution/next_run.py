@@ -13,6 +13,7 @@ from carillon.domain.job import Job, JobState
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.policies import OnComplete, Overlap
 from carillon.domain.run import Run, RunKey, RunKind
+from carillon.domain.targets import Target
 from carillon.domain.wheel.entry import message_of
 from carillon.schedules import ClosedDays, Delay, Recurrence
 from carillon.schedules.calendars.closed_days import MOST_SHIFTED_DAYS
@@ -157,18 +158,24 @@ def completed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime | 
 
 
 def needed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
-    """The time that the row of a job is needed after the last occurrence of its own: its runs may
-    be open, or wait for retries, for long, and so may an occurrence that was moved to another
-    day."""
+    """The time that the row of a job is needed after the last occurrence of its own: its runs, and
+    the callbacks about them, may be open, or wait for retries, for long, and so may an occurrence
+    that was moved to another day."""
     backoff = job.spec.retry.backoff
     longest_seconds = max(
         backoff.base_seconds, backoff.cap_seconds, policies.LONGEST_RETRY_DELAY_SECONDS
     )
     waits_seconds = (job.spec.retry.max_attempts - 1) * longest_seconds
     moved = timedelta(days=MOST_SHIFTED_DAYS if shifts(job.spec.calendar) else 0)
-    terms = job.spec.target.completion
-    open_seconds = 0 if terms is None else job.spec.retry.max_attempts * terms.within
+    callback = max(_open_seconds(job.spec.on_success), _open_seconds(job.spec.on_failure))
+    open_seconds = job.spec.retry.max_attempts * (_open_seconds(job.spec.target) + callback)
     return now + lifetime + moved + timedelta(seconds=waits_seconds + open_seconds)
+
+
+def _open_seconds(target: Target | None) -> int:
+    """How long an attempt at the target may last behind its call."""
+    terms = None if target is None else target.completion
+    return 0 if terms is None else terms.within
 
 
 def _passed(job: Job, run: Run, message: Message, now: datetime) -> datetime:

@@ -70,6 +70,13 @@ def test_a_completed_job_is_there_for_as_long_as_its_runs_may_be_open() -> None:
     assert kept_until - NOON >= timedelta(days=30) + RETRY.max_attempts * fortnight
 
 
+def test_nor_does_it_go_before_a_callback_that_may_be_open() -> None:
+    job = Story(target=TaskTarget(name="echo"), on_failure=target(within=14 * 86_400)).job
+    kept_until = completed_until(job, NOON, timedelta(days=30))
+    assert kept_until is not None
+    assert kept_until - NOON >= timedelta(days=30) + RETRY.max_attempts * timedelta(days=14)
+
+
 def test_one_that_has_timed_out_is_told_though_what_follows_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
