@@ -204,7 +204,8 @@ class BulkRoutes(Resource):
         cursor: Cursor = None,
     ) -> Response[ChangedForm]:
         """Those of a parent, with some tags, or both, or all of them, each as by
-        `POST /jobs/{job_id}/pause`. Jobs that are paused until then already stay as they are."""
+        `POST /jobs/{job_id}/pause`. Jobs that are paused until then already stay as they are; those
+        that are paused otherwise are resumed then, too."""
         only, tell = required_filter(parent, tag, every), self._teller(Action.JOB_PAUSED)
         page = self._service.pause(self._caller(), only, cursor, tell, *pause_of(body))
         return Response(200, JSON, ChangedForm.of(page))
