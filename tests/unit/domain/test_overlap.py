@@ -1,7 +1,7 @@
 """A job's own gate: overlap and spacing, one situation at a time."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -27,10 +27,14 @@ def other(status: RunStatus) -> Run:
 
 
 def passing(
-    policy: Overlap, gate: AdmissionRow, claimed: Run = CLAIMED, others: Others | None = None
+    policy: Overlap,
+    gate: AdmissionRow,
+    claimed: Run = CLAIMED,
+    others: Others | None = None,
+    now: datetime = NOON,
 ) -> Verdict:
     others = others or Others()
-    return check_job(job(overlap=policy), claimed, message(), gate, others, NOON, 0.0)
+    return check_job(job(overlap=policy), claimed, message(), gate, others, now, 0.0)
 
 
 @pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE_ONE])
@@ -141,6 +145,21 @@ class TestTheOneThatWaits:
         assert isinstance(verdict.outcome, Wait)
         assert verdict.outcome.reason == f"waits behind {self.WAITING.run_id}"
         assert verdict.put is None
+
+    @pytest.mark.parametrize(
+        ("waited_minutes", "seconds"), [(0, 1), (1, 15), (4, 60), (20, 300), (90, 450)]
+    )
+    def test_they_check_ever_less_often(
+        self, gate: AdmissionRow, waited_minutes: int, seconds: int
+    ) -> None:
+        """A backfill may have tens of thousands of them, which wait for days."""
+        waiting = run(RunStatus.SCHEDULED, attempt=0, key=self.WAITING)
+        asked = run(RunStatus.RUNNING, key=replace(KEY, kind=RunKind.BACKFILL, request_id="o"))
+        now = NOON + timedelta(minutes=waited_minutes)
+        others = Others(other(RunStatus.RUNNING), waiting)
+        verdict = passing(Overlap.SKIP, gate, asked, others, now)
+        assert isinstance(verdict.outcome, Wait)
+        assert verdict.outcome.message.wait_until == now + timedelta(seconds=seconds)
 
     @pytest.mark.parametrize("status", [RunStatus.CANCELLED, RunStatus.SKIPPED, None])
     def test_the_place_of_one_that_waits_no_more_is_free(

@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 from carillon.clock import seconds_after
 from carillon.domain.admission.rate_line import RECHECK, forget, reserve
 from carillon.domain.admission.state import (
-    LONGEST_POLL_SECONDS,
+    PATIENCE,
     AdmissionRow,
     PermitHolder,
     QueuedRun,
     Verdict,
     poll,
+    poll_behind_others,
     wait_until,
     waiting_until,
 )
@@ -97,7 +98,6 @@ def _reserved(gate: AdmissionRow, rate: Rate, asked: int, claim_id: str, now: da
 
 KEPT_FOR_A_SLOT = timedelta(seconds=90)
 """A run that has its place waits in it for a start that is granted within this."""
-_PATIENCE = timedelta(seconds=30)
 _MOST_TURNS = 3
 """At most this many runs are queued for a key, and no more than the key has permits: of all runs
 that checked, those that were due first."""
@@ -106,7 +106,6 @@ _NEXT_POLL_SECONDS = 2
 _TURN_KEPT = timedelta(seconds=60)
 """After its last check. A queued run whose job was deleted, for instance, loses its turn then."""
 _TURN_RENEWED = timedelta(seconds=30)
-_LONGEST_PAUSE = timedelta(minutes=15)
 _MOST_BEHIND_ITS_ROW = timedelta(minutes=15)
 """A row may say that its run checks next so long ago, before the run checks in full."""
 _SHARE_SECONDS = 32
@@ -159,10 +158,7 @@ def enter(
     if not _has_a_turn(places.limit, ahead, message, now):
         if places.is_share:
             return Verdict(_wait_for_share(turns, message, now, reason, fraction))
-        waited = now - message.due_at
-        if waited < _PATIENCE:
-            return Verdict(poll(message, now, reason, fraction))
-        return Verdict(wait_until(message, now + _long_pause(waited, fraction), reason))
+        return Verdict(poll_behind_others(message, now, reason, fraction))
     waits = poll(message, now, reason, fraction, _NEXT_POLL_SECONDS)
     renewed_at = now + _TURN_RENEWED
     if any(turn.run_id == run_id and turn.until > renewed_at for turn in gate.turns):
@@ -183,7 +179,7 @@ def _most_turns(limit: int) -> int:
 
 
 def _has_a_turn(limit: int, ahead: int, message: Message, now: datetime) -> bool:
-    return now - message.due_at >= _PATIENCE and ahead < _most_turns(limit)
+    return now - message.due_at >= PATIENCE and ahead < _most_turns(limit)
 
 
 def hold_back(
@@ -199,7 +195,7 @@ def hold_back(
     if message.waits:
         is_due = behind > _MOST_BEHIND_ITS_ROW
     else:
-        is_due = message.wait_until is not None or behind >= _PATIENCE
+        is_due = message.wait_until is not None or behind >= PATIENCE
     wait = None if is_due else wait_for_share(gate, places, message, now, fraction)
     if gate is None or wait is None:
         return None
@@ -272,13 +268,6 @@ def released(gate: AdmissionRow, run: Run) -> AdmissionRow | None:
 
 def _runs(count: int) -> str:
     return "1 run" if count == 1 else f"{count} runs"
-
-
-def _long_pause(waited: timedelta, fraction: float) -> timedelta:
-    """The time until the next check of a run that others precede: at most half of its wait so far,
-    so that checks do not increase with the number of waiting runs."""
-    longest = min(max(waited / 2, timedelta(seconds=LONGEST_POLL_SECONDS)), _LONGEST_PAUSE)
-    return longest * (1 + fraction) / 2
 
 
 def with_failure(gate: AdmissionRow, run: Run, job: Job, limit: int) -> AdmissionRow:

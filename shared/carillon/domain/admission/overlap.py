@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from carillon.domain.admission.state import AdmissionRow, Verdict, poll
+from carillon.domain.admission.state import AdmissionRow, Verdict, poll, poll_behind_others
 from carillon.domain.decisions import Proceed, Skip, SkipReason
 from carillon.domain.execution.lateness import follows_its_schedule, grace_of, is_kept_waiting
 from carillon.domain.job import Job
@@ -134,7 +134,7 @@ def _queued_by_overlap(
     There is no release: the rows of the runs that the gate names show whether they are under way.
     Occurrences are skipped, but for the first under `queue_one`; what was requested, or has begun,
     waits. One of those that wait has the place of the next, and is woken by the end of the active
-    run; the others check again until its place is free.
+    run; the others check again, ever less often, until its place is free.
     """
     run_id = run.key.run_id
     if job.spec.overlap is Overlap.ALLOW or gate.active == run_id:
@@ -149,7 +149,8 @@ def _queued_by_overlap(
         note = was if is_skipping else f"{gate.waiting} was waiting for its turn"
         return Verdict(Skip(SkipReason.OVERLAP, note))
     if taken:
-        return Verdict(poll(message, now, f"waits behind {gate.waiting}", fraction))
+        reason = f"waits behind {gate.waiting}"
+        return Verdict(poll_behind_others(message, now, reason, fraction))
     waits = poll(message, now, f"waits for the end of {gate.active}", fraction)
     placed = replace(gate, waiting=run_id, waiting_generation=message.generation_id)
     if placed == gate and run.token == 1:  # as above, of who takes the place of the next

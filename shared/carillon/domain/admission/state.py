@@ -134,6 +134,8 @@ class Verdict:
 
 LONGEST_POLL_SECONDS = 30
 """Between two checks of something that may end at any time."""
+PATIENCE = timedelta(seconds=30)
+_LONGEST_PAUSE = timedelta(minutes=15)
 
 
 def wait_until(message: Message, at: datetime, reason: str) -> Wait:
@@ -155,6 +157,17 @@ def poll(
     longest_seconds = min(LONGEST_POLL_SECONDS, most_seconds, growing_seconds)
     at = seconds_after(now, longest_seconds * (1 + fraction) / 2)
     return Wait(waiting_until(message, at), reason)
+
+
+def poll_behind_others(message: Message, now: datetime, reason: str, fraction: float) -> Wait:
+    """The same of a run that others precede, whose number nobody knows. Once it has waited for
+    PATIENCE it looks again after half of its wait so far at most: so a run takes few checks,
+    however many wait."""
+    waited = now - message.due_at
+    if waited < PATIENCE:
+        return poll(message, now, reason, fraction)
+    longest = min(max(waited / 2, timedelta(seconds=LONGEST_POLL_SECONDS)), _LONGEST_PAUSE)
+    return wait_until(message, now + longest * (1 + fraction) / 2, reason)
 
 
 def waiting_until(message: Message, at: datetime) -> Message:
