@@ -121,20 +121,36 @@ def test_a_page_of_25_jobs_with_their_last_runs(
     assert (shown, units <= most) == (25, True), units
 
 
+def many_jobs(count: int, **of_each_twentieth: Any) -> list[dict[str, Any]]:
+    """Items of so many jobs; every twentieth has other attributes."""
+    pattern = item_named("sync customer 00000", calendar=None)
+    items = []
+    for number in range(count):
+        name = f"sync customer {number:05}"
+        job_id = job_id_of(OWNER, name)
+        own = {"pk": {"S": job_id}, "name": {"S": name}, "list_key": {"S": f"{name}\x1f{job_id}"}}
+        items.append({**pattern, **own, **({} if number % 20 else of_each_twentieth)})
+    return items
+
+
 def test_a_search_among_10_000_jobs_is_2_read_units_a_page(
     meter: ClientMeter, stores: Stores
 ) -> None:
-    pattern = item_named("sync customer 00000", calendar=None)
-    items = []
-    for number in range(10_000):
-        name = f"sync customer {number:05}"
-        job_id = job_id_of(OWNER, name)
-        listed = {"S": f"{name}\x1f{job_id}"}
-        items.append({**pattern, "pk": {"S": job_id}, "name": {"S": name}, "list_key": listed})
-    put_all("costs-jobs", items)
+    put_all("costs-jobs", many_jobs(10_000))
 
     units, shown = units_of(meter, stores, JobFilter(name="SYNC customer 07"))
     whole_id, found = units_of(meter, stores, JobFilter(name=job_id_of(OWNER, "sync customer 07")))
 
     assert (shown, units <= 2) == (25, True), units
     assert (found, whole_id <= 2) == (0, True), whole_id
+
+
+def test_a_filter_that_most_jobs_pass_reads_about_a_page(
+    meter: ClientMeter, stores: Stores
+) -> None:
+    """And no megabyte, 128 units, for the one or two jobs that it lacks then."""
+    put_all("costs-jobs", many_jobs(3_000, parent={"S": "rare"}))
+
+    units, shown = units_of(meter, stores, JobFilter(parent="channel/5"))
+
+    assert (shown, units <= 2.5) == (25, True), units

@@ -44,6 +44,9 @@ MOST_REQUESTS = 10
 """Requests for one page: where a filter leaves hardly any items, the page ends after this many,
 each of up to 1 MB."""
 
+_MOST_COUNTED = 10_000
+"""More items than a megabyte has: a request for so many is one without a limit."""
+
 Keys = tuple[str, str]
 """Partition and sort key of an item."""
 
@@ -145,13 +148,16 @@ class Partitions:
         """
         if span is not None and (span[0] > span[1] or (after or "") >= span[1]):
             return [], None  # BETWEEN would refuse the one; a forged cursor leads to the other
-        found, after = self.query(hash_key, after, limit + 1, only, consistent, span, backwards)
-        for _ in range(MOST_REQUESTS - 1):
+        found, read, more = list[RawItem](), 0, limit + 1
+        for _ in range(MOST_REQUESTS):
+            most = more if more < _MOST_COUNTED else None
+            items, after = self.query(hash_key, after, most, only, consistent, span, backwards)
+            found, read = found + items, read + more
             if after is None or len(found) > limit:
                 break
-            # Items that the filter removed are made up for by whole megabytes: few requests.
-            items, after = self.query(hash_key, after, None, only, consistent, span, backwards)
-            found += items
+            # Twice what it takes if further items pass as those before: few requests, and no
+            # megabyte for the one that a full page lacks.
+            more = 2 * (limit + 1 - len(found)) * read // max(1, len(found))
         if len(found) > limit:
             after = found[limit - 1][self._range_name]["S"]
         return found[:limit], after
