@@ -49,6 +49,8 @@ def looks(
 
 
 INTERVAL_SECONDS = 2.0
+_RUNS_IN_AN_ANSWER = 1_000
+"""Those of a backfill that the API counts in one request."""
 _UNDER_WAY = {"scheduled", "running", "retrying"}
 _FAILED = {"dead", "timed_out"}
 
@@ -98,6 +100,9 @@ def _over(api: ApiClient, operation: Json, as_json: bool, sleep: Callable[[float
                 if not _goes_on(operation):
                     break
                 show(operation)
+                answers = sum(operation.get("runs", {}).values()) // _RUNS_IN_AN_ANSWER
+                if answers:  # a look at what became of the runs asks for all of them
+                    sleep(INTERVAL_SECONDS * answers)
     except KeyboardInterrupt:
         write_error(f"It continues: `carillon operations show {operation_id} --wait`, or `cancel`")
         raise

@@ -137,6 +137,22 @@ def test_waiting_ends_with_the_operation(
     assert {"cursor": "c"} in [request.query for request in api.requests]
 
 
+def test_a_large_backfill_is_looked_at_more_rarely(api: FakeApi, client: ApiClient) -> None:
+    """Each look reads the rows of all its runs, as many as 50,000 in fifty requests."""
+    slept: list[float] = []
+    sent = {**SUCCEEDED, "done": 50_000}
+    api.answer("GET", "/operations/o1", sent)
+    many = {"counts": {"succeeded": 49_000, "running": 1_000}, "next_cursor": None}
+    api.answer("GET", "/operations/o1/outcomes", many)
+    api.then(
+        "GET", "/operations/o1/outcomes", {"counts": {"succeeded": 50_000}, "next_cursor": None}
+    )
+
+    finish(client, sent, wait=True, as_json=True, sleep=slept.append)
+
+    assert sum(slept) == 2 + 100 + 2
+
+
 def test_a_backfill_with_failed_runs_is_an_error(
     api: FakeApi, client: ApiClient, capsys: pytest.CaptureFixture[str]
 ) -> None:
