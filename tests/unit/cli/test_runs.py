@@ -113,6 +113,24 @@ def test_follow_looks_up_a_run_that_newer_ones_pushed_off(api: FakeApi, client: 
     assert [request.path for request in api.requests[-2:]] == [f"{path}/j1.0", path]
 
 
+def test_follow_looks_up_a_few_at_a_time_of_many_that_wait(api: FakeApi, client: ApiClient) -> None:
+    """Or one terminal would take all requests that its owner has."""
+    path = "/jobs/j1/runs"
+    follower = Follower(client.session, path, limit=50)
+    api.answer("GET", path, _page(*(_run(number, "scheduled") for number in range(49, -1, -1))))
+    assert len(_changes(client, follower)) == 50
+
+    api.answer("GET", path, _page(_run(60)))
+    for number in range(50):
+        api.answer("GET", f"{path}/j1.{number}", _run(number, "scheduled"))
+    before = len(api.requests)
+    looks = [_changes(client, follower) for _ in range(3)]
+
+    asked = [request.path for request in api.requests[before:] if request.path != path]
+    assert looks == [[("j1.60", "succeeded")], [], []]
+    assert (len(asked), len(set(asked))) == (60, 50), "each in its turn"
+
+
 def test_follow_reads_on_until_a_run_that_it_knows(api: FakeApi, client: ApiClient) -> None:
     path = "/jobs/j1/runs"
     follower = Follower(client.session, path, limit=1)

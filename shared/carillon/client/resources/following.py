@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from carillon.client.session import Session
     from carillon.client.types.answers import RunForm
 
+_MOST_LOOKUPS = 20
+"""Runs that one look asks for by themselves; thousands may wait for a rate, say."""
 FINAL = frozenset({"succeeded", "dead", "timed_out", "skipped", "cancelled", "missed"})
 
 
@@ -26,14 +28,16 @@ class Follower:
         self._path = path
         self._limit = limit
         self._seen: dict[str, tuple[str, int]] = {}
-        self._open: set[str] = set()
+        self._open: dict[str, None] = {}  # those that were seen longest ago first
         self._oldest: str | None = None
 
     def changes(self) -> Steps[list[RunForm]]:
         """Runs that are new, or whose status or attempt is another one, oldest first."""
         newest = yield from self._newest()
         # A run can still change when newer ones have pushed it off the pages that are read.
-        for run_id in self._open - {run["run_id"] for run in newest}:
+        shown = {run["run_id"] for run in newest}
+        pushed_off = [run_id for run_id in self._open if run_id not in shown]
+        for run_id in pushed_off[:_MOST_LOOKUPS]:
             newest += yield from self._lookup(run_id)
         return sorted(filter(self._note, newest), key=lambda run: run["fire_at"])
 
@@ -62,16 +66,15 @@ class Follower:
             path = f"{self._path}/{quote(run_id, safe='')}"
             return [(yield from self._session.ask("GET", path))]
         except NotFound:
-            self._open.discard(run_id)
+            self._open.pop(run_id, None)
             return []
 
     def _note(self, run: RunForm) -> bool:
         """True if the run is to be shown."""
         run_id, now = run["run_id"], (run["status"], run["attempt"])
-        if run["status"] in FINAL:
-            self._open.discard(run_id)
-        else:
-            self._open.add(run_id)
+        self._open.pop(run_id, None)
+        if run["status"] not in FINAL:
+            self._open[run_id] = None
         was = self._seen.get(run_id)
         self._seen[run_id] = now
         return was != now
