@@ -10,7 +10,7 @@ from carillon.domain.admission.state import AdmissionRow, Verdict, first_admissi
 from carillon.domain.decisions import Proceed, Skip, SkipReason, Wait
 from carillon.domain.job import Job
 from carillon.domain.policies import Overlap
-from carillon.domain.run import FINAL, Run, RunKind, RunStatus
+from carillon.domain.run import FINAL, Completion, Run, RunKind, RunStatus
 from carillon.schedules import parse_schedule
 from tests.unit.domain.samples import CURRENT, KEY, NOON, job, message, run
 
@@ -110,6 +110,19 @@ class TestWhileAnotherIsActive:
         assert isinstance(verdict.outcome, Wait)
         assert verdict.outcome.reason == f"waits for the end of {OTHER.run_id}"
         assert verdict.put == replace(gate, waiting=claimed.key.run_id, waiting_generation=CURRENT)
+
+
+def test_who_waits_for_an_open_run_is_woken_and_checks_ever_less_often() -> None:
+    """It may last for days."""
+    gate = replace(GATE, active=OTHER.run_id)
+    terms = Completion("hash", NOON + timedelta(days=1), 3_600, is_open=True)
+    active = replace(other(RunStatus.RUNNING), completion=terms)
+    now = NOON + timedelta(minutes=20)
+    verdict = passing(Overlap.QUEUE_ONE, gate, others=Others(active=active), now=now)
+    assert isinstance(verdict.outcome, Wait)
+    assert verdict.outcome.message.wait_until == now + timedelta(minutes=5)
+    assert verdict.put is not None
+    assert verdict.put.waiting == OWN
 
 
 class TestTheOneThatWaits:

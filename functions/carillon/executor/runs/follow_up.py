@@ -111,8 +111,9 @@ class FollowUp:
     def _wake_queued_run(self, run: Run, job: Job) -> None:
         """Wake the run that waits for the end of this one, so that it need not check by itself.
 
-        Where the executor died before, it checks within half a minute all the same. So it does once
-        its job is deleted: it is only to be skipped.
+        Where the executor died before, it checks within half a minute all the same, or within half
+        of its wait where the run was open. So it does once its job is deleted: it is only to be
+        skipped.
         """
         if job.spec.overlap is Overlap.ALLOW or job.state is JobState.DELETED:
             return

@@ -151,7 +151,10 @@ def _queued_by_overlap(
     if taken:
         reason = f"waits behind {gate.waiting}"
         return Verdict(poll_behind_others(message, now, reason, fraction))
-    waits = poll(message, now, f"waits for the end of {gate.active}", fraction)
+    # The end of the active run wakes it; an open one may last for days.
+    is_open = others.active is not None and others.active.is_open
+    look_again = poll_behind_others if is_open else poll
+    waits = look_again(message, now, f"waits for the end of {gate.active}", fraction)
     placed = replace(gate, waiting=run_id, waiting_generation=message.generation_id)
     if placed == gate and run.token == 1:  # as above, of who takes the place of the next
         placed = placed.next_revision()
