@@ -173,7 +173,7 @@ def needed_until(job: Job, now: datetime, lifetime: timedelta) -> datetime:
 
 
 def _open_seconds(target: Target | None) -> int:
-    """How long an attempt at the target may last behind its call."""
+    """The time that an attempt at the target may last behind its call."""
     terms = None if target is None else target.completion
     return 0 if terms is None else terms.within
 
