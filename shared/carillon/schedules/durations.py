@@ -17,6 +17,7 @@ _EXPECTED = (
     'use whole numbers with w, d, h, m, s from the largest to the smallest, as in "90s", "25m" '
     'or "1h30m", or ISO 8601 as in "PT25M"'
 )
+_LONGEST_SECONDS = 36_525 * 86_400
 _NAMES = {"week": 604_800, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
 _UNIT_SECONDS = _NAMES | {f"{name}s": seconds for name, seconds in _NAMES.items()}
 _UNEVEN = frozenset(("month", "months", "year", "years"))
@@ -25,14 +26,18 @@ _UNEVEN = frozenset(("month", "months", "year", "years"))
 def parse_duration(text: str, field: str = "duration") -> int:
     """Seconds of a duration's text; zero is one.
 
-    Months and years are none: their length varies. Raises InvalidFieldError on `field`.
+    Months and years are none: their length varies. Raises InvalidFieldError on `field`, also for
+    more than 100 years: instants end in 9999.
     """
     stripped = text.strip()
     match = _COMPACT.fullmatch(stripped) or _ISO.fullmatch(stripped)
     if match is None or not any(match.groups()):
         raise InvalidFieldError(field, f"{quoted(text)} is not a duration: {_EXPECTED}")
     counts = zip(match.groups(), _UNITS, strict=True)
-    return sum(int(count or 0) * seconds for count, (_, seconds) in counts)
+    found = sum(int(count or 0) * seconds for count, (_, seconds) in counts)
+    if found > _LONGEST_SECONDS:
+        raise InvalidFieldError(field, f"{quoted(text)} is longer than 100 years")
+    return found
 
 
 def parse_interval(words: Sequence[str], field: str) -> int:

@@ -40,6 +40,13 @@ def test_anything_else_is_refused_with_the_fields_name(text: str) -> None:
     assert caught.value.field == "retry.base"
 
 
+@pytest.mark.parametrize("text", ["9999999999d", "5218w", "PT9999999999S"])
+def test_longer_than_a_century_is_refused(text: str) -> None:
+    """`carillon report --last 9999999999w` was a traceback."""
+    with pytest.raises(InvalidFieldError, match="longer than 100 years"):
+        parse_duration(text, "last")
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
