@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.canary import CANARY_JOB_ID
-from carillon.domain.job import Job
+from carillon.domain.job import Job, JobState
 from carillon.domain.message import encode
 from carillon.domain.wheel.entry import message_of
 from carillon.local.deployment import STACK_NAME, Deployment
@@ -149,11 +149,12 @@ def test_ticks_that_stood_still_are_told_by_the_next_one(
 
 
 def unused_segment(deployment: Deployment) -> int:
-    """One that no job is in, so that nothing is sent once more."""
+    """One that no active job is in, so that nothing is sent once more."""
     pages = deployment.client("dynamodb").get_paginator("scan")
     found = pages.paginate(TableName=deployment.outputs["JobsTable"])
     items = [item for page in found for item in page["Items"]]
-    used = {int(item["segment"]["N"]) for item in items if "segment" in item}
+    jobs = [job_of(item) for item in items if "segment" in item]
+    used = {job.segment for job in jobs if job.state is JobState.ACTIVE}
     return min(set(range(SEGMENTS)) - used)
 
 
