@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from threading import Lock
 
 from carillon.clock import Clock
 from carillon.domain.quotas import NO_LIMITS, QUOTAS_OWNER, Limits, OwnLimits
@@ -11,6 +12,8 @@ from carillon.stores.ports import VersionedRows
 
 KNOWN_FOR = timedelta(seconds=30)
 """A change of limits counts everywhere after so long."""
+_LONGEST_WAIT_SECONDS = 1.0
+"""For another thread's read: a store that hangs holds up one run, not a batch."""
 _PAGE_SIZE = 1_000
 
 
@@ -19,7 +22,7 @@ class Quotas:
     seconds apart at most. So an owner without any costs nothing.
 
     While the store fails those that are known go on: it must not hold up, or let through, whatever
-    asks for a limit.
+    asks for a limit. For several threads.
     """
 
     def __init__(
@@ -34,22 +37,31 @@ class Quotas:
         self._clock = clock
         self._known: Mapping[str, Limits] = {}
         self._until: datetime | None = None
+        self._lock = Lock()
 
     def of(self, owner: str) -> Limits:
         """The limit of every quota of an owner; raises nothing."""
         if self._rows is None or self._clock is None:
             return self.defaults
-        now = self._clock.now()
-        if self._until is None or not self._until - KNOWN_FOR <= now < self._until:
-            self._until = now + KNOWN_FOR  # who comes meanwhile asks for nothing
-            with suppress(StoreUnavailableError):
-                self._known = self._read(self._rows)
+        # Who comes meanwhile waits: a batch begins with ten at once, in a process that knows
+        # nothing yet, or only what was so before it stood still.
+        if self._lock.acquire(timeout=_LONGEST_WAIT_SECONDS):
+            try:
+                self._refresh(self._rows, self._clock.now())
+            finally:
+                self._lock.release()
         own = self._known.get(owner)
         return self.defaults if own is None else {**self.defaults, **own}
 
     def forget(self) -> None:
         """Have the next one who asks read anew."""
         self._until = None
+
+    def _refresh(self, rows: VersionedRows[OwnLimits], now: datetime) -> None:
+        if self._until is None or not self._until - KNOWN_FOR <= now < self._until:
+            self._until = now + KNOWN_FOR
+            with suppress(StoreUnavailableError):
+                self._known = self._read(rows)
 
     def _read(self, rows: VersionedRows[OwnLimits]) -> Mapping[str, Limits]:
         found: dict[str, Limits] = {}

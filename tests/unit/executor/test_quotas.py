@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from threading import Event
 
 import pytest
 
@@ -11,6 +13,7 @@ from carillon.domain.quotas import NO_LIMITS, QUOTAS_OWNER, OwnLimits, Quota
 from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
+from carillon.services import quotas as services
 from carillon.services.quotas import KNOWN_FOR, Quotas
 from carillon.stores.memory import MemoryVersionedRows
 from carillon.stores.ports import QUOTAS, Page
@@ -27,9 +30,12 @@ class Rows(MemoryVersionedRows[OwnLimits]):
         super().__init__(QUOTAS)
         self.lists = 0
         self.fails = False
+        self.answers = Event()
+        self.answers.set()
 
     def list(self, owner: str, limit: int, cursor: str | None = None) -> Page[OwnLimits]:
         self.lists += 1
+        assert self.answers.wait(10)
         if self.fails:
             raise StoreUnavailableError("throttled")
         return super().list(owner, 2, cursor)
@@ -98,6 +104,37 @@ def test_while_the_store_fails_what_is_known_goes_on(
     rows.fails = True
     world.clock.advance(30)
     assert quotas.of(OWNER)[Quota.STARTS] == 1
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["of a new process", "after a pause"])
+def test_who_asks_while_they_are_read_gets_what_is_read(
+    quotas: Quotas, rows: Rows, world: World, is_known: bool
+) -> None:
+    if is_known:  # minutes ago: a process stands still between its invocations
+        quotas.of(OWNER)
+        world.clock.advance(600)
+    rows.set(OWNER, starts_per_minute=1)
+    rows.answers.clear()
+    rows.lists = 0
+    with ThreadPoolExecutor(10) as batch:
+        asked = [batch.submit(quotas.of, OWNER) for _ in range(10)]
+        wait(asked, timeout=0.2)
+        rows.answers.set()
+    assert [each.result()[Quota.STARTS] for each in asked] == [1] * 10
+    assert rows.lists == 1
+
+
+def test_a_store_that_hangs_holds_up_one_who_asks(
+    quotas: Quotas, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "_LONGEST_WAIT_SECONDS", 0.1)
+    rows.answers.clear()
+    with ThreadPoolExecutor(3) as batch:
+        asked = [batch.submit(quotas.of, OWNER) for _ in range(3)]
+        ended, held_up = wait(asked, timeout=2)
+        rows.answers.set()
+    assert [each.result() for each in ended] == [DEFAULTS] * 2
+    assert len(held_up) == 1
 
 
 class TestRuns:
