@@ -6,8 +6,10 @@ effect. Repeating is the retry policy's matter.
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import ceil
 from threading import Lock
+from time import monotonic
 from typing import Any
 
 from carillon.domain.run import RunError, one_line
@@ -20,6 +22,10 @@ from carillon.executor.task_process.wire import exception_line
 CONNECT_SECONDS = 5
 MOST_CONNECTIONS = 50
 """Kept open by one client; more calls at once open others, which are closed after them."""
+KEEP_SECONDS = 30.0
+"""A connection is used for the next call, too, if that comes within this time. A process stands
+still between its invocations and may not hear that one has ended, and behind a NAT it never does: a
+call by it would fail, or hang until its limit, as nothing is repeated."""
 MOST_CLIENTS = 32
 """Of one service: jobs may name regions at will, and a client takes megabytes."""
 
@@ -73,6 +79,14 @@ Send = Callable[[Any, Any, Call], Outcome]
 """Client, target and call to an outcome; raises botocore's errors."""
 
 
+@dataclass(slots=True)
+class _Kept:
+    """A client, and when it was last asked for."""
+
+    client: Any
+    used_at: float
+
+
 class AwsClients:
     """The clients of one service, by region and limit, made on first use; for several threads.
 
@@ -82,7 +96,7 @@ class AwsClients:
     def __init__(self, service: str) -> None:
         self._service = service
         self._session: Any = None
-        self._clients: Recent[tuple[str | None, int], Any] = Recent(MOST_CLIENTS)
+        self._clients: Recent[tuple[str | None, int], _Kept] = Recent(MOST_CLIENTS)
         self._lock = Lock()
 
     def get(self, region: str | None, limit_seconds: float) -> Any:
@@ -90,10 +104,13 @@ class AwsClients:
         read_seconds = 1 << max(0, ceil(limit_seconds) - 1).bit_length()
         key = (region, read_seconds)
         with self._lock:  # a session makes one client at a time
-            client = self._clients.get(key)
-            if client is None:
-                client = self._clients.keep(key, self._create(region, read_seconds))
-            return client
+            kept, now = self._clients.get(key), monotonic()
+            if kept is None:
+                kept = self._clients.keep(key, _Kept(self._create(region, read_seconds), now))
+            elif now - kept.used_at > KEEP_SECONDS:
+                kept.client.close()  # the idle connections only: a client goes on
+            kept.used_at = now
+            return kept.client
 
     def _create(self, region: str | None, read_seconds: int) -> Any:
         # Half a second of imports that a deployment without such targets never pays for.

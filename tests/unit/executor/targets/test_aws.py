@@ -5,7 +5,9 @@ import dataclasses
 import json
 import threading
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from typing import Any
 
@@ -14,7 +16,13 @@ from botocore import exceptions
 from botocore.response import StreamingBody
 
 from carillon.domain.run import RunError
-from carillon.domain.targets import EventBridgeTarget, LambdaTarget, SqsTarget, StepFunctionsTarget
+from carillon.domain.targets import (
+    EventBridgeTarget,
+    LambdaTarget,
+    SnsTarget,
+    SqsTarget,
+    StepFunctionsTarget,
+)
 from carillon.executor.targets import aws_client as aws
 from carillon.executor.targets import aws_services
 from carillon.executor.targets.aws_client import AwsCaller, AwsClients, coded, no_answer, refusal
@@ -203,6 +211,66 @@ def test_clients_are_few_whatever_regions_jobs_name(monkeypatch: pytest.MonkeyPa
     clients.get("xx-y-3", 5)
     assert clients.get("xx-y-1", 5) is first
     assert clients.get("xx-y-2", 5) is not second
+
+
+@pytest.fixture
+def topics(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """An SNS on this machine: the number of requests of each of its connections. The third has no
+    answer, as on one that the network has forgotten."""
+
+    class Connection(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            self.number = len(requests)
+            requests.append(0)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            requests[self.number] += 1
+            if requests[self.number] > 2:
+                release.wait(10)
+                self.close_connection = True
+                return
+            body = b"<PublishResponse><PublishResult><MessageId>m</MessageId></PublishResult>"
+            body += b"</PublishResponse>"
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    requests: list[int] = []
+    release = threading.Event()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Connection)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SNS", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    yield requests
+    release.set()
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_connection_that_was_idle_for_long_is_not_used_again(
+    topics: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process stands still between its invocations: it hears of no end of a connection."""
+    caller = AwsCaller("sns", aws_services.publish)
+    topic = SnsTarget(topic_arn="arn:aws:sns:us-east-1:000000000000:t")
+    call = dataclasses.replace(CALL, timeout_seconds=2)
+    for _ in range(2):
+        assert caller.deliver(topic, call) == Success("message m")
+    assert topics == [2]  # one that is used again soon is kept
+
+    later = time.monotonic() + aws.KEEP_SECONDS + 1
+    monkeypatch.setattr(aws, "monotonic", lambda: later)
+    assert caller.deliver(topic, call) == Success("message m")
+    assert topics == [2, 1]
 
 
 class FakeQueues:
