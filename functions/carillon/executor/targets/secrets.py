@@ -50,7 +50,8 @@ REFRESH_AFTER = timedelta(minutes=5)
 RETRY_AFTER = timedelta(seconds=30)
 REFRESH_SECONDS = 1.0
 REFRESH_SHARE = 0.25
-"""Of a call's time a refresh gets so much, at most REFRESH_SECONDS: the rest is the call's."""
+"""Of a call's time a refresh gets so much, at most REFRESH_SECONDS: the rest is the call's. Who
+comes meanwhile waits as long for it."""
 MOST_KEPT = 1000
 """Texts of owners' secrets that a process keeps; the one that was used longest ago goes first."""
 
@@ -150,8 +151,9 @@ class AwsSecrets:
 
 
 class KeptText:
-    """A text, kept for REFRESH_AFTER. While it cannot be refreshed, or another thread is at it, the
-    old one serves on; not so when it exists no more."""
+    """A text, kept for REFRESH_AFTER. While it cannot be refreshed the old one serves on; not so
+    when it exists no more. For several threads: a batch begins with ten at once, often in a process
+    that has stood still for longer than that."""
 
     def __init__(self, read: Callable[[], str], clock: Clock) -> None:
         self._read = read
@@ -164,7 +166,7 @@ class KeptText:
         """Raises SecretError, also when there is no text before the deadline: the target, of which
         nothing was asked yet, has not timed out."""
         kept = self._text
-        if not self._lock.acquire(timeout=deadline.remaining() if kept is None else 0):
+        if not self._lock.acquire(timeout=_wait_seconds(kept, deadline)):
             if kept is None:
                 raise _late()
             return kept
@@ -184,8 +186,7 @@ class KeptText:
     def _refresh(self, deadline: Deadline) -> None:
         self._refresh_at = self._clock.now() + RETRY_AFTER
         if self._text is not None:
-            share_seconds = REFRESH_SHARE * deadline.remaining()
-            deadline = Deadline.after(min(REFRESH_SECONDS, share_seconds))
+            deadline = Deadline.after(_wait_seconds(self._text, deadline))
         try:
             call_within(deadline, self._fetch)
         except TimeoutError:
@@ -196,14 +197,22 @@ class KeptText:
                 raise
 
     def _fetch(self) -> None:
-        """Also what comes too late for the call that asked counts, for the next."""
+        """Also what comes too late for the call that asked counts, for the next: from when it was
+        asked for, since a process may stand still before it takes the answer."""
+        asked_at = self._clock.now()
         try:
             self._text = self._read()
         except SecretError as error:
             if error.kind != "secret_unavailable":
                 self._text = None
             raise
-        self._refresh_at = self._clock.now() + REFRESH_AFTER
+        self._refresh_at = asked_at + REFRESH_AFTER
+
+
+def _wait_seconds(kept: str | None, deadline: Deadline) -> float:
+    """What a call has for a text that is to be read, if `kept` is what there is."""
+    left = deadline.remaining()
+    return left if kept is None else min(REFRESH_SECONDS, REFRESH_SHARE * left)
 
 
 def _late() -> SecretError:
