@@ -146,8 +146,15 @@ class AwsSecrets:
                     connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 3}
                 )
                 session: Any = boto3.Session()
-                self._clients[service] = session.client(service, config=limits)
+                client = self._clients[service] = session.client(service, config=limits)
+                client.meta.events.register("before-send", _use_once)
             return self._clients[service]
+
+
+def _use_once(request: Any, **_: object) -> None:
+    """Have the connection end with its request: reads are minutes apart, within which a process may
+    stand still and the network forget a connection. The next read would hang on it."""
+    request.headers["Connection"] = "close"
 
 
 class KeptText:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from threading import Event
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
 from time import monotonic, sleep
 
 import pytest
@@ -114,6 +115,61 @@ def test_only_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner in ("ann", "bob", "ann", "cid", "ann", "bob"):
         owners.text(owner, TOKEN, soon())
     assert [name.split("/")[1] for name in source.asked] == ["ann", "bob", "cid", "bob"]
+
+
+@pytest.fixture
+def manager(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """A Secrets Manager on this machine: the number of requests of each of its connections. The
+    second has no answer, as on one that the network has forgotten."""
+
+    class Connection(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            requests.append(0)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            requests[-1] += 1
+            if requests[-1] > 1:
+                over.wait(10)
+                return
+            body = f'{{"SecretString": "text {len(requests)}"}}'.encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    requests: list[int] = []
+    over = Event()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Connection)
+    Thread(target=server.serve_forever, daemon=True).start()
+    for name, value in {
+        "AWS_ENDPOINT_URL_SECRETS_MANAGER": f"http://127.0.0.1:{server.server_port}",
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+    }.items():
+        monkeypatch.setenv(name, value)
+    yield requests
+    over.set()
+    server.shutdown()
+    server.server_close()
+
+
+def test_each_read_has_a_connection_of_its_own(manager: list[int]) -> None:
+    """The last one was minutes ago: its connection is dead, and while a refresh hangs on it the old
+    text would serve on."""
+    clock, source = ManualClock(START), AwsSecrets()
+    kept = KeptText(lambda: source.secret("token"), clock)
+    assert kept.get(soon()) == "text 1"
+    clock.advance(REFRESH_AFTER.total_seconds())
+    assert kept.get(soon()) == "text 2"
+    assert manager == [1, 1]
 
 
 class Store:
