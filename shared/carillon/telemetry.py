@@ -85,6 +85,8 @@ class Metric(StrEnum):
     RUNS_SUCCEEDED = "RunsSucceeded"
     RUNS_RETRIED = "RunsRetried"
     RUNS_DEAD = "RunsDead"
+    EXECUTORS_DIED = "ExecutorsDied"
+    """Of the dead ones: executors died on them, or none could begin them."""
     RUNS_SKIPPED = "RunsSkipped"
     RUNS_MISSED = "RunsMissed"
     RUN_LAG = "RunLag"

@@ -75,9 +75,6 @@ ALARMS = {
     "RunsMissed": Told(
         "TICKET", "Carillon RunsMissed", "executor", "Sum", 3600, 1, AT_LEAST, 10, OK
     ),
-    "ExecutorsDied": Told(
-        "TICKET", "Carillon RunsDead", "dead-letter-consumer", "Sum", 3600, 1, AT_LEAST, 1, OK
-    ),
     "ApiErrors": Told("PAGE", "AWS/ApiGateway 5xx", "ApiId", "Sum", 300, 2, AT_LEAST, 5, OK),
 }
 CONSUMERS = {
@@ -87,9 +84,11 @@ CONSUMERS = {
     "executor-slow",
     "dead-letter-consumer",
 }
+BURIERS = {"executor", "dead-letter-consumer"}
 TOTALS = {
-    "Throttles": ("PAGE", "Throttles", {"tick", "api"} | CONSUMERS),
-    "ExecutorErrors": ("TICKET", "Errors", CONSUMERS),
+    "Throttles": ("PAGE", "Throttles", {"tick", "api"} | CONSUMERS, 300, 3),
+    "ExecutorErrors": ("TICKET", "Errors", CONSUMERS, 300, 3),
+    "ExecutorsDied": ("TICKET", "ExecutorsDied", BURIERS, 3600, 1),
 }
 """Alarms at the sum over several functions."""
 
@@ -152,7 +151,7 @@ def test_an_alarm_is_raised_by_the_sum_over_functions(
     production: SynthesizedStack, name: str
 ) -> None:
     alarm = alarms(production)[name]
-    severity, metric, functions = TOTALS[name]
+    severity, metric, functions, period, times = TOTALS[name]
     assert severity_of(alarm) == severity
     (total,) = [each for each in alarm["Metrics"] if "Expression" in each]
     assert (total["Expression"], total.get("ReturnData", True)) == ("SUM(METRICS())", True)
@@ -160,10 +159,10 @@ def test_an_alarm_is_raised_by_the_sum_over_functions(
     assert not any(each["ReturnData"] for each in parts)
     stats = [each["MetricStat"] for each in parts]
     assert {each["Metric"]["MetricName"] for each in stats} == {metric}
-    assert {(each["Stat"], each["Period"]) for each in stats} == {("Sum", 300)}
+    assert {(each["Stat"], each["Period"]) for each in stats} == {("Sum", period)}
     dimensions = [each["Metric"]["Dimensions"][0]["Value"] for each in stats]
     assert sorted(place(production, each) for each in dimensions) == sorted(functions)
-    assert (alarm["EvaluationPeriods"], alarm["Threshold"]) == (3, 1)
+    assert (alarm["EvaluationPeriods"], alarm["Threshold"]) == (times, 1)
     assert (alarm["ComparisonOperator"], alarm["TreatMissingData"]) == (AT_LEAST, OK)
 
 
@@ -177,7 +176,7 @@ def test_what_is_looked_at_is_emitted_under_that_name(unusual: SynthesizedStack)
         variables = properties["Environment"]["Variables"]
         assert variables["POWERTOOLS_METRICS_NAMESPACE"] == unusual.name
     own = [each for each in alarms(unusual).values() if each.get("Namespace") == unusual.name]
-    assert len(own) == 7
+    assert len(own) == 6
     for alarm in own:
         assert alarm["MetricName"] in {metric.value for metric in Metric}
         assert alarm["Dimensions"] == [

@@ -17,7 +17,7 @@ from carillon.domain.execution import returning
 from carillon.domain.execution.transitions import EARLY
 from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message, came_back
-from carillon.domain.run import Run, RunStatus
+from carillon.domain.run import DeadReason, Run, RunStatus
 from carillon.domain.spec.owners import SYSTEM
 from carillon.errors import CarillonError, RunAloneError
 from carillon.executor.ports import ExecutorPorts
@@ -215,6 +215,8 @@ _METRICS = {
     RunStatus.SKIPPED: Metric.RUNS_SKIPPED,
     RunStatus.MISSED: Metric.RUNS_MISSED,
 }
+_NOBODYS = (DeadReason.EXECUTOR_DIED, DeadReason.NEVER_STARTED)
+"""The reasons of deaths that no target has caused."""
 
 
 def tell(telemetry: Telemetry, reports: Sequence[Report], failures: int) -> None:
@@ -257,6 +259,8 @@ def _tell_lag(telemetry: Telemetry, run: Run) -> None:
 
 def _tell_run(telemetry: Telemetry, run: Run) -> None:
     telemetry.measure(_METRICS[run.status])
+    if run.status is RunStatus.DEAD and run.reason in _NOBODYS:
+        telemetry.measure(Metric.EXECUTORS_DIED)
     if run.completion is None or not run.completion.is_open:
         _tell_lag(telemetry, run)
     if run.status is RunStatus.SUCCEEDED and is_canary(run.key.owner, run.key.job_id):

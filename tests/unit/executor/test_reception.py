@@ -26,7 +26,7 @@ from carillon.executor.router import Router
 from carillon.executor.targets import Targets
 from carillon.tick.canary import CanaryKeeper
 from tests.support.world import FUNCTION_SECONDS
-from tests.unit.executor.kit import NOON, World
+from tests.unit.executor.kit import LEASE_SECONDS, NOON, World
 
 HANDLER = "carillon.executor.handler"
 
@@ -215,6 +215,24 @@ class TestHandlers:
         finished = self.actions(caplog)[-1]
         assert finished["_aws"]["CloudWatchMetrics"]
         assert finished.get("CanaryLag") == told, "the other run of the batch has no say"
+
+    @pytest.mark.parametrize("consumer", ["handler", "dead_letter_handler"])
+    def test_a_run_whose_executors_all_died_is_measured_as_such_wherever_it_is_buried(
+        self,
+        handlers: ModuleType,
+        received: Received,
+        caplog: pytest.LogCaptureFixture,
+        consumer: str,
+    ) -> None:
+        """Its lane does it as a rule: a message is received 20 times before it is a dead letter."""
+        world, message = received.world, received.message
+        for _ in range(received.job.spec.retry.max_attempts):
+            world.crash_in_call(message)
+            world.clock.advance(LEASE_SECONDS)
+        getattr(handlers, consumer)(self.event(encode(message)), Context())
+        dead, finished = self.actions(caplog)
+        assert (dead["action"], dead["reason"]) == ("run.dead", "executor_died")
+        assert (finished["RunsDead"], finished["ExecutorsDied"]) == ([1], [1])
 
     def test_a_failing_store_is_logged_with_the_run_and_the_record_is_acknowledged(
         self,

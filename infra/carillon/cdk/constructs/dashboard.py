@@ -111,11 +111,11 @@ class Dashboard(Construct):
         own = self._watched.own
         lags = [own(Metric.RUN_LAG, "executor", statistic) for statistic in ("p50", "p99")]
         outcomes = [own(metric, "executor", "Sum") for metric in OUTCOMES]
-        died = own(Metric.RUNS_DEAD, "dead-letter-consumer", "Sum").with_(label="executor died")
+        buried = own(Metric.RUNS_DEAD, "dead-letter-consumer", "Sum").with_(label="dead in the DLQ")
         api = self._watched.http_api
         return [
             _graph("Lag of runs, in seconds", lags),
-            _graph("Outcomes a minute", [*outcomes, died]),
+            _graph("Outcomes a minute", [*outcomes, buried]),
             _graph(
                 "Refused by the API, and failed",
                 [api.metric_client_error(label="4xx"), api.metric_server_error(label="5xx")],

@@ -1,6 +1,5 @@
 """Alarms: what somebody can do something about, each with its heading in docs/operate.md."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -173,9 +172,12 @@ class Observability(Construct):
                 Rule(limit),
                 f"{ticket}: {limit} runs or more were not done within their time in an hour",
             )
-        self._alarm(
+        # Its lane buries what has no attempt left, the consumer what lies in the dead-letter queue.
+        services = ("executor", "dead-letter-consumer")
+        died = [self._watched.own(Metric.EXECUTORS_DIED, each, "Sum", HOUR) for each in services]
+        self._total_alarm(
             "ExecutorsDied",
-            self._watched.own(Metric.RUNS_DEAD, "dead-letter-consumer", "Sum", HOUR),
+            total(died, HOUR),
             Rule(1),
             f"{ticket}: runs are dead whose executors died, or which none could begin",
         )
@@ -188,7 +190,8 @@ class Observability(Construct):
         ]
         self._total_alarm(
             "Throttles",
-            throttles,
+            total(throttles, FIVE_MINUTES),
+            Rule(1, times=3),
             f"{Severity.PAGE}: Lambda refuses invocations for want of concurrency",
         )
         errors = [
@@ -197,7 +200,8 @@ class Observability(Construct):
         ]
         self._total_alarm(
             "ExecutorErrors",
-            errors,
+            total(errors, FIVE_MINUTES),
+            Rule(1, times=3),
             f"{Severity.TICKET}: executors die in the midst of their work",
         )
         self._alarm(
@@ -208,12 +212,11 @@ class Observability(Construct):
         )
 
     def _total_alarm(
-        self, name: str, metrics: Sequence[cloudwatch.IMetric], description: str
+        self, name: str, metric: cloudwatch.IMetric, rule: Rule, description: str
     ) -> None:
-        """At the sum of metrics of five minutes, three times; not on emulators, which know no
-        sums."""
+        """At a sum of metrics; not on emulators, which know none."""
         if self._has_sums:
-            self._alarm(name, total(metrics, FIVE_MINUTES), Rule(1, times=3), description)
+            self._alarm(name, metric, rule, description)
 
     def _alarm(
         self,

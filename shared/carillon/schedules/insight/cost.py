@@ -175,7 +175,7 @@ class Deployment:
     recover_runs: bool = False
     lanes: int = 4
     dead_letter_queues: int = 1
-    alarms: int = 27
+    alarms: int = 28
     metrics: int = 7
     dashboards: int = 1
     secrets: int = 1
