@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from carillon.cdk.releases import LIVE, release_of
 from carillon.doctor.facts import (
+    UNREADABLE,
     AlarmFacts,
     FunctionFacts,
     MappingFacts,
@@ -24,7 +25,7 @@ from carillon.doctor.facts import (
 )
 from carillon.domain.wheel.entry import DATED_ENTRY_LIFETIME, Slot
 from carillon.domain.wheel.segment import Control
-from carillon.errors import StoreUnavailableError
+from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.resources import resources_of
 from carillon.settings import Settings
 from carillon.stores.ports import Stores
@@ -42,6 +43,8 @@ def known(ask: Callable[[], _T]) -> _T | Unknown:
         return ask()
     except ClientError as error:
         return Unknown(str(error), error.response.get("Error", {}).get("Code", ""))
+    except UnreadableRowError as error:
+        return Unknown(str(error), UNREADABLE)
     except (BotoCoreError, StoreUnavailableError) as error:
         return Unknown(str(error))
 

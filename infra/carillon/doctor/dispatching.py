@@ -41,6 +41,10 @@ def _controls(seen: Snapshot) -> dict[int, Control]:
 def ticks(seen: Snapshot) -> Iterator[Verdict]:
     """Judged by the horizon, which each tick moves to its minute and the look-ahead."""
     ticked = [each.horizon for each in _controls(seen).values() if each.token]
+    hidden = [each for each in seen.controls.values() if isinstance(each, Unknown)]
+    if hidden and not ticked:
+        yield Verdict("last tick", Level.UNKNOWN, hidden[0].reason)
+        return
     if not ticked:
         text = "no tick has visited any segment"
         yield Verdict("last tick", Level.WRONG, text, "is the rule enabled? read the tick's log")
@@ -54,21 +58,26 @@ def ticks(seen: Snapshot) -> Iterator[Verdict]:
 
 
 def segments(seen: Snapshot) -> Iterator[Verdict]:
-    late, owed = [], 0
+    late, owed, known = [], 0, len(seen.controls)
     for number, control in seen.controls.items():
         if isinstance(control, Unknown):
-            advice = f"carillon admin mend-segment {number}"
-            yield Verdict(f"segment {number}", Level.WRONG, control.reason, advice)
+            known -= 1
+            name, advice = f"segment {number}", f"carillon admin mend-segment {number}"
+            if control.is_broken:
+                yield Verdict(name, Level.WRONG, control.reason, advice)
+            else:  # not these credentials, or not now
+                yield Verdict(name, Level.UNKNOWN, control.reason)
         elif control is not None:
             lag = control.lag_minutes(seen.at)
             owed += sum(each.until - each.done for each in control.backlog)
             if lag >= _LATE_MINUTES:
                 late.append(f"{number} by {lag} min")
+    if not known:
+        return
     yield judged(
         "dispatch",
         f"segments are behind: {', '.join(late)}" if late else "",
-        f"{len(seen.controls)} segments are up to date"
-        + (f", {owed} minutes owed" if owed else ""),
+        f"{known} segments are up to date" + (f", {owed} minutes owed" if owed else ""),
         "after an outage: wait while it catches up; else raise memory_mb of the tick, then"
         " tick_workers",
     )

@@ -8,6 +8,8 @@ from carillon.domain.wheel.segment import Control
 from carillon.settings import Settings
 
 _ABSENT = frozenset({"ResourceNotFoundException", "AWS.SimpleQueueService.NonExistentQueue"})
+UNREADABLE = "unreadable"
+"""The code of what can be had, and cannot be understood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,11 @@ class Unknown:
     def is_absent(self) -> bool:
         """True if the requested fact is not there; else nothing is known of it."""
         return self.code in _ABSENT
+
+    @property
+    def is_broken(self) -> bool:
+        """True if the requested fact is there, and nobody can read it."""
+        return self.code == UNREADABLE
 
 
 @dataclass(frozen=True, slots=True)

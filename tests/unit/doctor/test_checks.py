@@ -10,6 +10,7 @@ import pytest
 
 from carillon.doctor.dispatching import examine
 from carillon.doctor.facts import (
+    UNREADABLE,
     AlarmFacts,
     FunctionFacts,
     MappingFacts,
@@ -107,7 +108,7 @@ STOPPED = {n: control(n, horizon=MINUTE - 40, watermark=MINUTE - 40) for n in (0
 AHEAD = {n: control(n, horizon=MINUTE + 30) for n in (0, 1)}
 BACKLOG = Backlog(MINUTE - 90, MINUTE - 60, MINUTE - 1, NOW)
 BEHIND = {0: control(0, backlog=(BACKLOG,)), 1: control(1)}
-BROKEN = {0: control(0), 1: Unknown("control item of segment 1: token")}
+BROKEN = {0: control(0), 1: Unknown("control item of segment 1: token", UNREADABLE)}
 GONE = "ResourceNotFoundException"
 REVERT = "make deploy OPTIONS=--revert-drift"
 LOST = SetAside(1, "m29730240", "job#filing", "KeyError: 'kind'")

@@ -25,6 +25,7 @@ from carillon.doctor.facts import (
 from carillon.doctor.verdicts import Level
 from carillon.domain.wheel.entry import entry_of_message
 from carillon.domain.wheel.segment import first_control
+from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
 from tests.contract.samples import a_message
@@ -239,6 +240,33 @@ def test_segments_beyond_a_lowered_number_are_looked_at(account: Settings) -> No
     for segment in range(account.segments + 2):
         stores.wheel.put_control(first_control(segment, NOW), None)
     assert len(snapshot(account).controls) == account.segments + 2
+
+
+@pytest.mark.parametrize(
+    ("is_broken", "check", "level"),
+    [(True, "segment 0", Level.WRONG), (False, "segment 0", Level.UNKNOWN)],
+)
+def test_only_a_control_item_that_is_broken_is_to_be_mended(
+    account: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    is_broken: bool,
+    check: str,
+    level: Level,
+) -> None:
+    """One that these credentials may not read, or that is throttled, is as it was."""
+    stores = open_stores(account, ManualClock(NOW))
+
+    def refuse(_: int) -> None:
+        kind = UnreadableRowError if is_broken else StoreUnavailableError
+        raise kind("token, or AccessDeniedException")
+
+    monkeypatch.setattr(stores.wheel, "get_control", refuse)
+    found = examine(Collector("Carillon", account, stores, NOW).snapshot())
+    (told,) = [each for each in found if each.check == check]
+    assert told.level is level
+    assert ("mend-segment 0" in told.advice) == is_broken
+    last = next(each for each in found if each.check == "last tick")
+    assert last.level is Level.UNKNOWN, "nobody knows that there was none"
 
 
 def test_an_entry_that_was_written_anew_is_readable(account: Settings) -> None:
