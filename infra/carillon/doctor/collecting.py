@@ -33,7 +33,8 @@ from carillon.stores.segments import segments_in_use
 
 _T = TypeVar("_T")
 _EMULATED = Unknown("this is no AWS account, and what answers instead of one does not keep it")
-_MOST_LINES = 1_000
+_MOST_LINES, _LINES_OF = 10_000, timedelta(days=1)
+"""Of each day so many lines are read: one entry may be told of each minute."""
 _AGE_SPAN = timedelta(minutes=15)
 
 
@@ -218,29 +219,39 @@ class Collector:
     def _set_aside(self, log_groups: list[str]) -> Iterator[SetAside]:
         """Entries that ticks have reported since dated entries of that age expire, and that are
         still there."""
-        client = self._client("logs")
-        since = int((self._now - DATED_ENTRY_LIFETIME).timestamp() * 1000)
         seen: set[tuple[int, str, str]] = set()
-        for group in log_groups:
-            pages = client.get_paginator("filter_log_events").paginate(
+        for line in (line for group in log_groups for line in self._lines(group)):
+            found = _told(line)
+            if found is None or (found.segment, found.slot, found.key) in seen:
+                continue
+            seen.add((found.segment, found.slot, found.key))
+            slot = Slot.from_key(found.slot)
+            if self._stores.wheel.holds(found.segment, slot, found.key):
+                yield replace(found, is_readable=self._is_readable(found, slot))
+
+    def _lines(self, group: str) -> Iterator[str]:
+        """Those of each day apart, the last one first: lines of long ago hide none of today."""
+        pager = self._client("logs").get_paginator("filter_log_events")
+        until, since = self._now, self._now - DATED_ENTRY_LIFETIME
+        while until > since:
+            pages = pager.paginate(
                 logGroupName=group,
-                startTime=since,
+                startTime=_millis(until - _LINES_OF),
+                endTime=_millis(until),
                 filterPattern='"entry.set_aside"',
                 PaginationConfig={"MaxItems": _MOST_LINES},
             )
-            for event in (event for page in pages for event in page["events"]):
-                found = _told(event["message"])
-                if found is None or (found.segment, found.slot, found.key) in seen:
-                    continue
-                seen.add((found.segment, found.slot, found.key))
-                slot = Slot.from_key(found.slot)
-                if self._stores.wheel.holds(found.segment, slot, found.key):
-                    yield replace(found, is_readable=self._is_readable(found, slot))
+            yield from (event["message"] for page in pages for event in page["events"])
+            until -= _LINES_OF
 
     def _is_readable(self, entry: SetAside, slot: Slot) -> bool:
         """True if it can be read by now: a reindex writes under the same key."""
         page = self._stores.wheel.query(entry.segment, slot, entry.key[:-1])
         return any(each.key == entry.key for each in page.entries)
+
+
+def _millis(instant: datetime) -> int:
+    return int(instant.timestamp() * 1000)
 
 
 def _told(line: str) -> SetAside | None:

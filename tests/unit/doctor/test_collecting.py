@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
@@ -283,3 +283,22 @@ def test_an_entry_that_was_written_anew_is_readable(account: Settings) -> None:
     boto3.client("dynamodb").put_item(TableName=account.wheel_table, Item=item)
     assert stores.wheel.holds(entry.segment, entry.slot, entry.key)
     assert not collector._is_readable(told, entry.slot)
+
+
+def test_an_entry_that_ticks_tell_of_each_minute_hides_no_other(account: Settings) -> None:
+    """Nor does one that was mended since: CloudWatch answers the oldest lines first."""
+    group, stores = {"logGroupName": "ticks"}, open_stores(account, ManualClock(NOW))
+    dues = NOW - timedelta(days=2), NOW
+    entries = [entry_of_message(a_message("owner", due_at=each)) for each in dues]
+    stores.wheel.put_entries(entries[1:])
+    logs = boto3.client("logs")
+    logs.create_log_group(**group)
+    logs.create_log_stream(**group, logStreamName="one")
+    for entry, days, lines in ((entries[0], 2, 1_001), (entries[1], 0, 1)):
+        where = {"segment": entry.segment, "slot": entry.slot.key, "entry": entry.key}
+        line = json.dumps({"action": "entry.set_aside", "reason": "KeyError", **where})
+        at = int((NOW - timedelta(days=days, minutes=1)).timestamp() * 1000)
+        events = [{"timestamp": at, "message": line}] * lines
+        logs.put_log_events(**group, logStreamName="one", logEvents=events)
+    found = Collector("Carillon", account, stores, NOW)._set_aside(["ticks"])
+    assert [each.slot for each in found] == [entries[1].slot.key]
