@@ -3,13 +3,18 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
 
 from carillon.cdk.constructs.observability import OLDEST_MESSAGE_MINUTES, oldest_message_seconds
+from carillon.domain.canary import CANARY_JOB_ID, CANARY_OWNER
+from carillon.domain.run import RunStatus
 from carillon.schedules.insight.cost import DEFAULT
+from carillon.stores.dynamo.runs import item_of
 from carillon.telemetry import Metric
+from tests.contract.samples import NOW, a_key, a_run
 from tests.infra.stacks import REGION, REPOSITORY, SynthesizedStack, deployed, referred
 
 RUNBOOK = (REPOSITORY / "docs" / "operate.md").read_text()
@@ -334,6 +339,17 @@ class TestRunbook:
             heading = "OldestMessage" if name.startswith("OldestMessage") else name
             text = RUNBOOK.partition(f"\n### {heading}\n")[2].partition("\n### ")[0]
             assert f"**{severity_of(alarm)}**" in text, name
+
+    def test_what_it_asks_for_the_canary_s_runs_is_where_they_are(self) -> None:
+        text = RUNBOOK.partition("\n### CanarySilent\n")[2].partition("\n### ")[0]
+        key = replace(a_key(CANARY_OWNER), job_id=CANARY_JOB_ID)
+        ended = {"status": RunStatus.SKIPPED, "reason": "catch_up", "finished_at": NOW}
+        row = item_of(a_run(key, **ended))
+        assert f'{{":key": {{"S": "{row["job_key"]["S"]}"}}}}' in text
+        asked = re.findall(r"(\w+)\.([SN])\b", text)
+        found = [row[name][kind] for name, kind in asked]
+        micros = str(int(NOW.timestamp() * 1_000_000))
+        assert found == [key.sort_key, "skipped", "catch_up", micros]
 
     def test_it_says_how_many_metrics_the_alarms_look_at(
         self, production: SynthesizedStack
