@@ -17,7 +17,8 @@ from carillon.domain.run import RunError, RunKey, RunStatus
 from carillon.domain.spec.completion_spec import CompletionSpec
 from carillon.domain.targets import LambdaTarget, SqsTarget, TaskTarget, WebhookTarget
 from carillon.domain.tracing import Step, TraceContext, is_sampled, span_id, trace_id
-from carillon.executor.batch import Handled, Received, Report
+from carillon.errors import QueueUnavailableError
+from carillon.executor.batch import Handled, PartlyHandledError, Received, Report
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.executor.tracing import spans
 from carillon.executor.tracing.tracer import PAUSE, Tracer
@@ -308,6 +309,20 @@ def test_what_an_executor_died_on_has_no_call_of_its_own(traced: Traced) -> None
     traced.handle(message)
     (run,) = traced.kept.spans
     assert run["status"]["code"] == 2
+
+
+def test_a_run_is_told_whose_end_is_recorded_though_what_follows_fails(traced: Traced) -> None:
+    """The message comes again, and is told as a repetition, which has no spans."""
+    world = traced.world
+    calls = {"target": HOOK, "retry": RetryPolicy(1), "on_failure": TaskTarget(name="tell")}
+    message = world.due(world.create("job", "* * * * *", **calls))
+    traced.answers(Failure(RunError("busy", "later")))
+    down = QueueUnavailableError(1, "down")
+    with world.failing(world.queue, "send", down), pytest.raises(PartlyHandledError):
+        traced.handle(message)
+    traced.handle(message)
+    assert traced.kept.of(message.key, Step.RUN)["status"]["code"] == 2
+    assert traced.kept.of(message.key, Step.ATTEMPT, 1)["status"]["code"] == 2
 
 
 def test_a_run_that_ends_by_a_report_is_told_in_two_parts(traced: Traced) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from carillon.clock import Clock
 from carillon.domain.run import one_line
-from carillon.executor.batch import Report
+from carillon.executor.batch import PartlyHandledError, Report
 from carillon.executor.deadlines import Deadline, call_within
 from carillon.executor.tracing.otlp import request_of
 from carillon.executor.tracing.spans import Handling, Span, spans_of
@@ -44,11 +44,16 @@ class Tracer:
         self._paused_until: datetime | None = None
 
     def watched(self, handle: Callable[[_R, bool], Report]) -> Callable[[_R, bool], Report]:
-        """The same handler of a record, whose reports are kept for `export`."""
+        """The same handler of a record, whose reports are kept for `export`; so is that of a part,
+        since whoever repeats the message tells nothing of it."""
 
         def handle_and_keep(record: _R, alone: bool) -> Report:
             received_at = self._clock.now()
-            report = handle(record, alone)
+            try:
+                report = handle(record, alone)
+            except PartlyHandledError as error:
+                self._handled.append(Handling(error.report, received_at, self._clock.now()))
+                raise
             self._handled.append(Handling(report, received_at, self._clock.now()))
             return report
 
