@@ -141,9 +141,9 @@ def _answer(
             telemetry.record(Action.MESSAGE_MALFORMED, logging.ERROR, **told)
 
     failed = batches.run(_records(event), handle_one, _on_error)
+    tell(telemetry, reports, len(failed))  # before what may hang: nobody tells of it again
     telemetry.events_lost(events.flush())
     telemetry.activity_lost(activity.flush())
-    tell(telemetry, reports, len(failed))
     if tracer is not None:
         tracer.export(ends_at, telemetry)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}

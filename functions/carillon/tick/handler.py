@@ -108,11 +108,11 @@ def _be_root(dispatcher: Dispatcher, function_arn: str, deadline: datetime) -> l
         worth=Worth(),
     )
     reports = root.tick(in_use, deadline)
+    is_shared = root.shares.of > 1
+    _tell(reports, {"ticks": root.shares.of, "bound": root.shares.bound} if is_shared else {})
     change = change_of(reports, root.own, clock.now())
     if change is not None:
         telemetry.events_lost(stores.events.emit([change]))
-    is_shared = root.shares.of > 1
-    _tell(reports, {"ticks": root.shares.of, "bound": root.shares.bound} if is_shared else {})
     if clock.now() < deadline:
         _keep_canary()
     return reports

@@ -13,7 +13,7 @@ import pytest
 
 from carillon.domain.canary import CANARY_JOB_ID, CANARY_OWNER
 from carillon.domain.message import Message, encode
-from carillon.domain.run import DeadReason, Run, RunStatus
+from carillon.domain.run import DeadReason, Run, RunError, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import (
     HeldError,
@@ -23,10 +23,11 @@ from carillon.errors import (
 )
 from carillon.executor.batch import Handled, Report
 from carillon.executor.router import Router
-from carillon.executor.targets import Targets
+from carillon.executor.targets import Failure, Targets
 from carillon.tick.canary import CanaryKeeper
 from tests.support.world import FUNCTION_SECONDS
 from tests.unit.executor.kit import LEASE_SECONDS, NOON, World
+from tests.unit.faults import dying
 
 HANDLER = "carillon.executor.handler"
 
@@ -215,6 +216,21 @@ class TestHandlers:
         finished = self.actions(caplog)[-1]
         assert finished["_aws"]["CloudWatchMetrics"]
         assert finished.get("CanaryLag") == told, "the other run of the batch has no say"
+
+    @pytest.mark.parametrize("sink", ["events", "activity"])
+    def test_what_ran_is_told_though_the_process_ends_while_a_bus_or_table_hangs(
+        self,
+        handlers: ModuleType,
+        received: Received,
+        caplog: pytest.LogCaptureFixture,
+        sink: str,
+    ) -> None:
+        """Whoever repeats the messages publishes again, and tells nothing."""
+        received.world.targets.behave = lambda call: Failure(RunError("busy", "later"))
+        with dying(getattr(handlers, sink), "flush"):
+            handlers.handler(self.event(encode(received.message)), Context())
+        told = [line["action"] for line in self.actions(caplog)]
+        assert told == ["run.retrying", "batch.finished"]
 
     @pytest.mark.parametrize("consumer", ["handler", "dead_letter_handler"])
     def test_a_run_whose_executors_all_died_is_measured_as_such_wherever_it_is_buried(
