@@ -217,7 +217,7 @@ class KeptText:
 
 
 def _wait_seconds(kept: str | None, deadline: Deadline) -> float:
-    """What a call has for a text that is to be read, if `kept` is what there is."""
+    """The time of a call for a text that is to be read, if `kept` is what there is."""
     left = deadline.remaining()
     return left if kept is None else min(REFRESH_SECONDS, REFRESH_SHARE * left)
 
