@@ -142,9 +142,12 @@ class RecordedRows(Generic[Owned]):
         self._rows = rows
         self._changes = changes
 
-    def first_revision(self, owner: str, subject: Subject, name: str) -> int:
-        """That of a new row: behind those of a row of this name that was deleted, or who has read
-        that one would overwrite the new one."""
+    def next_revision(self, stored: Owned | None, owner: str, subject: Subject, name: str) -> int:
+        """The revision of the row that takes the place of `stored`. That of a new row is behind
+        those of a row of this name that was deleted, or who has read that one would overwrite the
+        new one."""
+        if stored is not None:
+            return stored.revision + 1
         deletions = ChangeFilter(action=Action.DELETE)
         last = self._changes.of_subject(owner, subject, name, 1, only=deletions).items
         return last[0].revision + 1 if last else 1

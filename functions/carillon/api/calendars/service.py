@@ -91,14 +91,10 @@ class CalendarService:
         written."""
         now = self._clock.now()
         stored = self._calendars.get(owner, name)
-        if stored is None:
-            revision = self._recorded.first_revision(owner, Subject.CALENDAR, name)
-        else:
-            revision = stored.revision + 1
         calendar = Calendar(
             owner=owner,
             name=name,
-            revision=revision,
+            revision=self._recorded.next_revision(stored, owner, Subject.CALENDAR, name),
             weekdays=body.weekday_numbers,
             ranges=_ranges_of(body, now),
             created_at=now if stored is None else stored.created_at,

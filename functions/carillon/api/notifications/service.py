@@ -102,14 +102,10 @@ class NotificationService:
         self, owner: str, name: str, body: NotificationBody, stored: Notification | None
     ) -> Notification:
         now = self._clock.now()
-        if stored is None:
-            revision = self._recorded.first_revision(owner, Subject.NOTIFICATION, name)
-        else:
-            revision = stored.revision + 1
         return Notification(
             owner=owner,
             name=name,
-            revision=revision,
+            revision=self._recorded.next_revision(stored, owner, Subject.NOTIFICATION, name),
             on=body.on,
             to=channel_text(body.to),
             created_at=now if stored is None else stored.created_at,
