@@ -53,7 +53,7 @@ def succeeded_twice(known: Known) -> Iterator[Violation]:
 
 def done_twice(known: Known) -> Iterator[Violation]:
     """No second call of a run after one that succeeded in a process which nothing struck, and no
-    attempt is made twice.
+    attempt is made twice, unless nobody could know of it any more (`_is_forgotten`).
 
     The second caller may call late if it was struck: stopped between its last look at the clock and
     its call for longer than its lease, it cannot know that others went on. Only the target can
@@ -69,7 +69,9 @@ def done_twice(known: Known) -> Iterator[Violation]:
                     f" {first_success.begun_at} by {first_success.process} had succeeded"
                 )
                 yield _of_run(known, _I2, run_id, text)
-            elif each.attempt in attempts:
+            elif each.attempt in attempts and not _is_forgotten(
+                known, run_id, attempts[each.attempt], each
+            ):
                 before = attempts[each.attempt]
                 text = (
                     f"attempt {each.attempt} of {run_id} was made at {before.begun_at} by"
@@ -79,6 +81,21 @@ def done_twice(known: Known) -> Iterator[Violation]:
             attempts[each.attempt] = each
             if each.is_success and each.is_untouched:
                 first_success = each
+
+
+def _is_forgotten(known: Known, run_id: str, died: Delivery, each: Delivery) -> bool:
+    """Whether the row of an attempt that died was removed before the next: the message that it was
+    made for represented nothing any more, and no other generation's had claimed it yet."""
+    key = known.run_ids.get(run_id)
+    claimed_for: set[str] = set()
+    for write in () if key is None else known.writes.get(key, ()):
+        if write.after is not None:
+            claimed_for.add(write.after.generation_id)
+        elif died.begun_at < write.at < each.begun_at:
+            return len(claimed_for) == 1
+        else:
+            claimed_for.clear()
+    return False
 
 
 def not_held(known: Known) -> Iterator[Violation]:

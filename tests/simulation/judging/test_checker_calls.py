@@ -21,7 +21,7 @@ from tests.simulation.judging.checker_book import (
     only,
     plain,
 )
-from tests.simulation.judging.evidence import Circumstances, Evidence
+from tests.simulation.judging.evidence import Circumstances, Evidence, RunWrite
 from tests.support.jobs import job_with
 
 SKIPPED, RETRYING, DEAD = RunStatus.SKIPPED, RunStatus.RETRYING, RunStatus.DEAD
@@ -54,6 +54,24 @@ def test_an_attempt_is_made_once() -> None:
     book.called(row, after(10.2))
     book.finished(row, after(10.4))
     only(book.evidence(15), "I2", "attempt 1 of")
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_one_that_died_is_made_again_where_nobody_can_know_of_it(is_known: bool) -> None:
+    """Seed 9977021993: the message that it was made for represented nothing by then. Whoever has
+    met its row for another generation knows of it."""
+    book = Book()
+    row = book.claimed(key_of(10), after(10))
+    book.called(row, after(10.1), is_success=False, is_untouched=False)
+    if is_known:
+        other = GENERATION_ID[:-1] + "2"
+        row = book.claimed(key_of(10), after(40), process="other", generation_id=other)
+    book.writes.append(RunWrite(after(40.5), "j/1", "discard_claim", row, None))
+    again = book.claimed(key_of(10), after(50), process="next")
+    book.called(again, after(50), process="next", may_be_late=True)
+    book.finished(again, after(50.2), process="next")
+    broken = [text for name, text in found(book.evidence(15)) if "attempt 1 of" in text]
+    assert bool(broken) is is_known
 
 
 def test_a_call_needs_a_claim_that_stands() -> None:

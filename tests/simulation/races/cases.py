@@ -11,6 +11,7 @@ from tests.simulation.races.completions import COMPLETION_RACES
 from tests.simulation.races.dead_letters import REDRIVES
 from tests.simulation.races.ending import Ending
 from tests.simulation.races.exploration import Actor, Setting
+from tests.simulation.races.generations import GENERATIONS
 from tests.simulation.races.handing_over import HAND_OVERS
 from tests.simulation.races.kit import (
     JOB_ID,
@@ -330,6 +331,7 @@ RACES = (
         )
     ),
     Race("chain's next link", chain_link, "link_after_watermark", losses=0),
+    *GENERATIONS,
     *PAUSES,
     *SPREADS,
     *HAND_OVERS,

@@ -358,7 +358,7 @@ class TestEnds:
     def test_a_claim_given_back_keeps_its_token(self) -> None:
         over = run(RunStatus.SCHEDULED, attempt=0, token=0, claim_id="")
         claimed = run(RunStatus.RUNNING, token=1)
-        back = running.released(claimed, over, NOON)
+        back = running.released(claimed, over, message(), NOON)
         assert (back.status, back.token, back.claim_id) == (RunStatus.SCHEDULED, 1, "claim-1")
 
 

@@ -1,7 +1,7 @@
 """Runs that messages of several generations have claimed, and whose executors die again."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -46,6 +46,24 @@ def test_a_run_that_was_announced_under_another_generation_is_gone_on_with(world
     assert world.run_of(of(first)).status is RunStatus.SUCCEEDED
 
 
+def test_who_is_put_off_leaves_the_attempt_that_died_to_the_generation_before(
+    world: World, job: Job
+) -> None:
+    """That does not count any more when its message comes, but the one that was put off does: the
+    run goes on as that one's, and no attempt is made twice."""
+    world.due(job)
+    world.crash_in_call(of(job))
+    second = committed(world, job, NOON)
+    world.clock.advance(LEASE_SECONDS)
+    put_off = world.handle(of(second), seconds=2)
+    assert put_off.reason == "too little time is left in this process"
+    committed(world, second, world.clock.now())
+
+    assert world.handle(of(job)).handled is Handled.RAN
+    assert world.handle(put_off.message).handled is Handled.REPEATED
+    assert [call.attempt for call in world.targets.calls] == [1, 2]
+
+
 def test_so_is_one_that_was_announced_in_place_of_another(world: World) -> None:
     first = world.create("job", "* * * * *", retry=RETRY, target=REPORTING)
     second = world.new_generation(first)
@@ -73,10 +91,7 @@ def test_what_is_adopted_twice_is_known_by_all(world: World, job: Job) -> None:
     world.clock.advance(LEASE_SECONDS)
     with world.dying(world.jobs, "get"):
         world.handle(caught_up)
-    now = world.clock.now()
-    generation = Generation(world.entropy.new_id(now), NOON)
-    third = second.in_new_generation(generation, now)
-    assert world.jobs.replace(third, second.revision)
+    committed(world, second, NOON)
     world.clock.advance(LEASE_SECONDS)
     world.crash_in_call(caught_up)
     run = world.run_of(of(job))
@@ -116,6 +131,14 @@ def test_what_is_moved_in_place_of_another_comes_as_that(world: World) -> None:
     world.clock.set(moved.message.due_at)
     assert world.handle(moved.message).handled is Handled.RAN
     assert world.runs.get(of(first).key) is None
+
+
+def committed(world: World, job: Job, from_at: datetime) -> Job:
+    """The job in a new generation, which is committed now."""
+    now = world.clock.now()
+    changed = job.in_new_generation(Generation(world.entropy.new_id(now), from_at), now)
+    assert world.jobs.replace(changed, job.revision)
+    return changed
 
 
 def moving(world: World) -> tuple[Job, Job]:

@@ -284,7 +284,7 @@ class RunProtocol:
         except StoreUnavailableError:  # a gate's, or the announcement's
             if claim.over is None:  # no row will know of its permits
                 self._leave(claim.run, context)
-            if not self._releasing.undo(message, claim, made_for_nothing=False):
+            if not self._releasing.undo(came, claim, made_for_nothing=False):
                 return None
             raise
         if isinstance(prepared, Defer | Redirect):

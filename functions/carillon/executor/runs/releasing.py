@@ -59,7 +59,7 @@ class Releasing:
         now = self._ports.clock.now()
         if made_for_nothing:
             return self._ports.runs.finish(running.handed_over(claim.run, over, message, now))
-        return self._ports.runs.finish(running.released(claim.run, over, now))
+        return self._ports.runs.finish(running.released(claim.run, over, message, now))
 
     def wait(self, message: Message, claim: Claim, wait: Wait) -> Report | None:
         """Send the message that the claimed run waits for, then release the run.

@@ -220,7 +220,7 @@ def waiting(run: Run, over: Run | None, wait: Wait, now: datetime) -> Run:
         status = RunStatus.SCHEDULED
         return replace(back, status=status, attempt=0, started_at=None, attempt_started_at=None)
     if over.status is RunStatus.RETRYING and over.error != EXECUTOR_DIED:
-        as_it_was = released(run, over, now)
+        as_it_was = released(run, over, wait.message, now)
         longer = max(over.expires_at, expires_at)
         return replace(as_it_was, expires_at=longer, waits=back.waits)
     return replace(
@@ -232,19 +232,20 @@ def waiting(run: Run, over: Run | None, wait: Wait, now: datetime) -> Run:
     )
 
 
-def released(run: Run, over: Run, now: datetime) -> Run:
-    """The row as it was before the claim, under the claim's token (for `finish`)."""
-    lease_until = now if over.status is RunStatus.RUNNING else None
-    return replace(
-        over, token=run.token, claim_id=run.claim_id, lease_until=lease_until, updated_at=now
-    )
+def released(run: Run, over: Run, message: Message, now: datetime) -> Run:
+    """The row as it was before the claim for a message that comes again, under the claim's token
+    (for `finish`). An attempt that died stays known by that one's generation, too."""
+    back = replace(over, token=run.token, claim_id=run.claim_id, lease_until=None, updated_at=now)
+    if over.status is not RunStatus.RUNNING:
+        return back
+    others = {*over.other_generations, message.generation_id} - {over.generation_id}
+    return replace(back, lease_until=now, other_generations=tuple(sorted(others)))
 
 
 def handed_over(run: Run, over: Run, message: Message, now: datetime) -> Run:
-    """The same for a message that represents nothing: the row is left to those of other generations
-    that have claimed it, and come again."""
+    """The same for a message that represents nothing: the row is left to the other generations."""
     others = tuple(each for each in over.other_generations if each != message.generation_id)
-    back = replace(released(run, over, now), other_generations=others)
+    back = replace(released(run, over, message, now), other_generations=others)
     if over.generation_id == message.generation_id and others:
         return replace(back, generation_id=others[-1], other_generations=others[:-1])
     return back
@@ -265,8 +266,7 @@ def in_place_of_others(claim: Claim | None, message: Message) -> Iterator[Messag
 
 
 def adopted(run: Run, came: Message) -> Run:
-    """The claimed run once the message that came for it is acknowledged: its generation's own,
-    whichever that is (for `finish`)."""
+    """The claimed run once the message that came for it is acknowledged (for `finish`)."""
     others = tuple(each for each in run.other_generations if each != came.generation_id)
     return replace(run, other_generations=others)
 
