@@ -11,7 +11,7 @@ from carillon.audit.judging import ROW_RULES
 from carillon.audit.known import Indexed, Known, current_generation
 from carillon.clock import Clock
 from carillon.domain.job import Job, JobState
-from carillon.domain.run import Run, RunKind
+from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import (
     ZONE_CHANGE,
     Slot,
@@ -211,7 +211,7 @@ class Audit:
         is_as_filed = job.paused_at is None or job.updated_at <= job.paused_at
         evidence = Evidence(
             versions={job.job_id: [JobVersion(job.updated_at, own)]} if is_as_filed else {},
-            runs=rows,
+            runs=[row for row in rows if not _is_forsaken(job, row)],
             until=last + timedelta(seconds=job.spread_seconds),
             since=since,
             gaps=self._gaps,
@@ -261,6 +261,23 @@ class Audit:
         if control is not None:
             self._announced[segment] = minute_end(control.horizon)
         return control
+
+
+def _is_forsaken(job: Job, row: Run) -> bool:
+    """True if an unfinished row has no purpose: a process claimed it that had been stopped past its
+    lease, for generations that never counted, or not at that instant. Nobody comes for it."""
+    if row.status is not RunStatus.RUNNING or row.attempt > 1 or not row.key.is_occurrence:
+        return False
+    own, at = current_generation(JobVersion(job.updated_at, job)), row.key.fire_at
+    spans = {own.generation_id: (own.from_at, own.until_at)}
+    spans.update({each.generation_id: (each.from_at, each.until_at) for each in job.replaced})
+    for generation_id in (row.generation_id, *row.other_generations):
+        begin, end = spans.get(generation_id, (at, at))
+        if begin < at and (end is None or at <= end):
+            return False
+        if generation_id not in spans and job.has_counted(generation_id):
+            return False  # the job's row does not remember when
+    return True
 
 
 def _behind(control: Control, until: datetime) -> Iterator[str]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from carillon.audit.evidence import Gap, Violation
 from carillon.audit.known import Indexed, Known
 from carillon.clock import ceil_second
+from carillon.domain.execution.start_decision import FAR_BACK
 from carillon.domain.job import JobState
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import Run, RunKind, RunStatus
@@ -28,11 +29,7 @@ def lost(known: Known) -> Iterator[Violation]:
     - A row and a covering row at once: the row counts (`passing_over.passed_over_row`).
     """
     for job_id, generations in known.generations.items():
-        rows = {
-            row.key.fire_at
-            for row in known.rows.get(job_id, ())
-            if row.key.kind is RunKind.SCHEDULED and row.key.redrive == 0
-        }
+        rows = {row.key.fire_at for row in known.rows.get(job_id, ()) if row.key.is_occurrence}
         covering = _covering(known.rows.get(job_id, ()))
         for indexed in generations:
             if not indexed.is_computable:
@@ -61,8 +58,9 @@ def _waits_for_ticks(known: Known, indexed: Indexed, fire_at: datetime) -> bool:
 def unexpected(known: Known) -> Iterator[Violation]:
     """Scheduled runs at instants that are no occurrences.
 
-    Lenient: runs that were cancelled while an executor found out that they are none; and in a
-    running deployment rows of other generations than the ones that are known.
+    Lenient: runs that were cancelled while an executor found out that they are none; those of a
+    generation of which nobody could tell any more whether it had ever counted; and in a running
+    deployment rows of other generations than the ones that are known.
     """
     for job_id, generations in known.generations.items():
         if not all(indexed.is_computable for indexed in generations):
@@ -70,7 +68,7 @@ def unexpected(known: Known) -> Iterator[Violation]:
         names = {indexed.generation_id for indexed in generations}
         for row in known.rows.get(job_id, ()):
             is_known = known.evidence.rest_at is None or row.generation_id in names
-            if row.key.kind is RunKind.SCHEDULED and row.key.redrive == 0 and is_known:
+            if row.key.is_occurrence and is_known:
                 yield from _unexpected(known, row, generations)
 
 
@@ -80,6 +78,8 @@ def _unexpected(known: Known, row: Run, generations: Sequence[Indexed]) -> Itera
         return
     if row.status is RunStatus.CANCELLED and not known.was_called(run_id):
         return  # an executor had it, and would have dropped it
+    if row.status is RunStatus.SKIPPED and row.note == FAR_BACK:
+        return
     # One that is for later than the end, and was not called, may be dropped yet.
     is_under_way = fire_at > known.evidence.until and not known.was_called(run_id)
     if row.is_final or not (is_under_way or known.is_forsaken(row)):
@@ -186,9 +186,7 @@ def broken_sequences(known: Known) -> Iterator[Violation]:
         own = [
             row
             for row in known.rows.get(job_id, ())
-            if row.key.kind is RunKind.SCHEDULED
-            and row.key.redrive == 0
-            and row.key.fire_at > generations[-1].from_at
+            if row.key.is_occurrence and row.key.fire_at > generations[-1].from_at
         ]
         if last_job.state is not JobState.ACTIVE:
             continue

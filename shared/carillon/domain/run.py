@@ -173,6 +173,11 @@ class RunKey:
         return self.kind is RunKind.MANUAL and self.request_id.startswith(OWN_PAYLOAD)
 
     @property
+    def is_occurrence(self) -> bool:
+        """True for the first run of an instant that the job's schedule has."""
+        return self.kind is RunKind.SCHEDULED and not self.redrive
+
+    @property
     def redriven(self) -> "RunKey":
         """The key of the run that runs this one, a dead letter, again."""
         return replace(self, redrive=self.redrive + 1)
@@ -187,9 +192,7 @@ class RunKey:
     def called_back(self) -> "RunKey":
         """The run that a callback reports. Raises ValueError for any other."""
         kind, redrive, request_id = self.request_id.split("-", 2)
-        return RunKey(
-            self.owner, self.job_id, RunKind(kind), self.fire_at, request_id, int(redrive)
-        )
+        return replace(self, kind=RunKind(kind), request_id=request_id, redrive=int(redrive))
 
     def successor(self, job_id: str) -> "RunKey":
         """The key of the run of another job that the end of this one starts."""

@@ -71,7 +71,7 @@ class PackedRuns:
         by itself. `job` is the row as it is, if it is known. Raises UnreadableRowError for what
         cannot be read, if nothing else has the run."""
         is_to_come = key.fire_at > self._clock.now() + _CLOCKS_DIFFER_BY
-        if not _may_be_packed(key) or is_to_come:
+        if not key.is_occurrence or is_to_come:
             return None
         looks, reasons = self._looks(job or self._jobs.get(key.owner, key.job_id), key)
         for look in looks:
@@ -96,7 +96,7 @@ class PackedRuns:
         By strong reads. Raises UnreadableRowError.
         """
         now, fenced = self._clock.now(), False
-        if not _may_be_packed(key):
+        if not key.is_occurrence:
             return False
         for look in self.looks(self._jobs.get(key.owner, key.job_id), key):
             chunk_key, chunk = named_by(self._chunks, look)
@@ -239,11 +239,6 @@ class PackedRuns:
             self._plans.clear()
         self._plans.update(read.rows)
         return Read({**known, **read.rows}, read.unreadable)
-
-
-def _may_be_packed(key: RunKey) -> bool:
-    """True for occurrences of the schedule, the only runs that chunks have."""
-    return key.kind is RunKind.SCHEDULED and not key.redrive
 
 
 def _may_be_new(job: Job, now: datetime) -> bool:

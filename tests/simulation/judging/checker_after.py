@@ -1,7 +1,7 @@
 """Jobs that run after another one: each end that counts is followed once, and no other."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from carillon.audit.evidence import JobVersion, Violation
 from carillon.domain.job import Job
@@ -74,9 +74,17 @@ def _unfounded(known: Known, key: RunKey) -> str | None:
         return f"its job never ran after one that {status.value}"
     links = [v.at for v in known.evidence.versions[key.job_id] if _follows(v, before.job_id)]
     # A repeated follow-up may meet the link of a setting that was changed since, for other ends.
-    if end.at < min(links) - _ASKED_FOR_AT_ONCE:
+    if end.at < min(links) - _ASKED_FOR_AT_ONCE and not _had_link(known, before, end.at, key):
         return f"{before.run_id} had ended at {end.at}, before its job ran after that"
     return None
+
+
+def _had_link(known: Known, before: RunKey, at: datetime, key: RunKey) -> bool:
+    """True if a link stood already as the predecessor ended: a creation or change had put it, and
+    died before its commit."""
+    version = known.version_at(before.job_id, at)
+    links = () if version is None else version.job.successors
+    return any(link.job_id == key.job_id for link in links)
 
 
 def _unfollowed(known: Known, key: RunKey, end: RunWrite, job_id: str) -> Iterator[Violation]:

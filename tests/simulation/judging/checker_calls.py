@@ -163,7 +163,7 @@ def late(known: Known) -> Iterator[Violation]:
         if may_wait(known, job_id):
             continue
         for row in rows:
-            if row.key.kind is not RunKind.SCHEDULED or row.key.redrive:
+            if not row.key.is_occurrence:
                 continue
             deliveries = known.deliveries.get(row.key.run_id)
             if not deliveries or deliveries[0].job_lane is Lane.SLOW:
@@ -334,7 +334,7 @@ def _of_run(known: Known, invariant: str, run_id: str, text: str) -> Violation:
 def _due_at(known: Known, key: RunKey, row: Run | None) -> datetime:
     """The earliest instant that any row of the job has ever allowed for a first attempt."""
     due_at = key.fire_at
-    if key.kind is RunKind.SCHEDULED and not key.redrive:
+    if key.is_occurrence:
         versions = known.evidence.versions.get(key.job_id, ())
         due_at += timedelta(seconds=min((v.job.spread_seconds for v in versions), default=0))
     effective_at = None if row is None else row.effective_at

@@ -25,7 +25,7 @@ def called_after_its_end(known: Known) -> Iterator[Violation]:
         if not all(indexed.is_computable for indexed in generations):
             continue
         for row in known.rows.get(job_id, ()):
-            if row.key.kind is RunKind.SCHEDULED and row.key.redrive == 0:
+            if row.key.is_occurrence:
                 yield from _called_after_its_end(known, row, generations)
 
 
@@ -64,9 +64,7 @@ def two_at_once(known: Known) -> Iterator[Violation]:
         called = {
             row.key: row.generation_id
             for row in known.rows.get(job_id, ())
-            if row.key.kind is RunKind.SCHEDULED
-            and row.key.redrive == 0
-            and row.key.fire_at > generations[-1].from_at
+            if row.key.is_occurrence and row.key.fire_at > generations[-1].from_at
         }
         spans = [
             span

@@ -71,7 +71,7 @@ def too_many_runs(known: Known) -> Iterator[Violation]:
 
 def _is_outcome(row: Run) -> bool:
     is_orphaned = row.status is RunStatus.SKIPPED and row.reason in ("paused", "deleted", "changed")
-    is_own = row.key.kind is RunKind.SCHEDULED and not row.key.redrive and not is_orphaned
+    is_own = row.key.is_occurrence and not is_orphaned
     return is_own or row.key.kind is RunKind.MISSED
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from carillon.audit.evidence import Violation
 from carillon.domain.job import Job, JobState
 from carillon.domain.policies import CatchUp
-from carillon.domain.run import RunKey, RunKind
+from carillon.domain.run import RunKey
 from carillon.schedules import Delay
 from tests.simulation.judging.known import Known
 
@@ -62,7 +62,7 @@ def ran_late(known: Known) -> Iterator[Violation]:
 
 def _is_asked_of(key: RunKey, job: Job) -> bool:
     """Whether the policy has a say in this run."""
-    if key.kind is not RunKind.SCHEDULED or key.redrive or job.spec.calendar is not None:
+    if not key.is_occurrence or job.spec.calendar is not None:
         return False
     is_recurring = job.schedule.is_recurring and not isinstance(job.schedule, Delay)
     return job.spec.catch_up is CatchUp.LATEST and is_recurring

@@ -190,7 +190,7 @@ def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:
         if row is None or row.key.job_id != job_id:
             continue
         key = row.key
-        if key.kind is not RunKind.SCHEDULED or key.redrive:
+        if not key.is_occurrence:
             continue
         status = None if write.after is None else write.after.status
         if status is not RunStatus.SCHEDULED or waits_for_a_share(row):

@@ -35,11 +35,12 @@ def _called_at(known: Known, row: Run) -> datetime:
 
 
 def delivered(known: Known) -> Iterator[Violation]:
-    """Each delivery ends as a call does, and no two of a notification come too fast."""
+    """Each delivery that has ended did so as a call does (`unfinished` judges the others), and no
+    two of a notification come too fast."""
     for notification in known.evidence.notifications:
         rows = _deliveries(known, notification)
         for row in rows:
-            if row.key.fire_at <= known.evidence.until and row.status not in _ENDS:
+            if row.is_final and row.status not in _ENDS:
                 yield _found(row, f"is {row.status.value}: {row.reason}")
         for before, row in pairwise(rows):
             # One that is told late names when it happened, and is sent then.

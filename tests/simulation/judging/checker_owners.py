@@ -10,7 +10,7 @@ from carillon.audit.evidence import Gap, Violation
 from carillon.audit.outcomes import in_gap
 from carillon.clock import ceil_second
 from carillon.domain.job import Lane
-from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.run import Run, RunStatus
 from carillon.domain.wheel.pace import bucket_of
 from tests.simulation.judging.checker_calls import QUICK_SECONDS, lag_of, may_wait
 from tests.simulation.judging.checker_load import waits_for_a_share
@@ -138,7 +138,7 @@ def _late(known: Known, gap: Gap) -> Mapping[int, list[Run]]:
         if len({version.job.generation.generation_id for version in versions}) > 1:
             continue  # where messages of two generations meet, one waits for the other
         for row in known.rows.get(job_id, ()):
-            is_own = row.key.kind is RunKind.SCHEDULED and not row.key.redrive
+            is_own = row.key.is_occurrence
             if is_own and in_gap([gap], row.effective_at or row.key.fire_at):
                 late[bucket_of(job.owner)].append(row)
     return late

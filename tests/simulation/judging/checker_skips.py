@@ -47,9 +47,8 @@ def _wrong(known: Known, row: Run, write: RunWrite, job: Job, claimed_at: dateti
     key, reason = row.key, row.reason
     if key.kind is RunKind.AFTER and reason in ("changed", "misfire"):
         return wrong_skip(known, row, job)
-    is_occurrence = key.kind is RunKind.SCHEDULED and key.redrive == 0
     is_late = row.attempt > 1 and reason in _OF_FIRST_ATTEMPTS
-    if reason in _OF_OCCURRENCES and (is_late or not is_occurrence):
+    if reason in _OF_OCCURRENCES and (is_late or not key.is_occurrence):
         return f"a {key.kind.value} run at attempt {row.attempt}, redrive {key.redrive}"
     match reason:
         case "paused":

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from carillon.audit.evidence import JobVersion
+from carillon.domain.execution.successors import link_of, linked
 from carillon.domain.job import Generation, Job
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.after import After, Outcome
@@ -130,6 +131,13 @@ def test_a_run_after_one_that_had_ended_long_before_the_job_was_there() -> None:
     made.finished(row, after(150.2))
     told = [text for _, text in found(evidence(made, follower(), since=140))]
     assert any("before its job ran after that" in text for text in told)
+
+    # Seed 9977020634: a creation had died, and left its link.
+    link = link_of(follower())
+    assert link is not None
+    made.becomes(5, linked(made.job, link))
+    told = [text for _, text in found(evidence(made, follower(), since=140))]
+    assert not any("before its job ran after that" in text for text in told)
 
 
 def test_within_skips_what_ended_too_late_and_nothing_else() -> None:

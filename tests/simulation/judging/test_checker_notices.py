@@ -113,9 +113,13 @@ def test_a_message_tells_of_what_has_not_happened() -> None:
     assert any("works again" in each for each in texts)
 
 
-def test_a_delivery_that_never_ended() -> None:
-    row = _run(_TOLD.delivery(after(100), 1), RunStatus.RETRYING, 100)
-    assert any("is retrying" in each for each in _found(runs=[row]))
+def test_a_delivery_that_ended_as_no_call_does() -> None:
+    """One that is still to be tried again is judged as any run is. Seed 9976100363: its owner has
+    one place for more runs than that."""
+    skipped = _run(_TOLD.delivery(after(100), 1), RunStatus.SKIPPED, 100)
+    assert any("is skipped" in each for each in _found(runs=[skipped]))
+    retrying = replace(skipped, status=RunStatus.RETRYING, finished_at=None)
+    assert not any("is retrying" in each for each in _found(runs=[retrying]))
 
 
 def test_a_digest_that_was_made_after_the_end_may_have_yet_to_be_delivered() -> None:

@@ -255,9 +255,7 @@ def _judge_job(job: Job, ending: Ending, allowed: frozenset[RunStatus]) -> Itera
     rows = {
         run.key.fire_at: run
         for run in ending.contents["runs"]
-        if run.key.job_id == job.job_id
-        and run.key.kind is RunKind.SCHEDULED
-        and run.key.redrive == 0
+        if run.key.job_id == job.job_id and run.key.is_occurrence
     }
     owed = set(_owed(job, ending))
     for fire_at in sorted(owed):

@@ -8,7 +8,8 @@ import pytest
 
 from carillon.audit import auditing
 from carillon.audit.auditing import Audit, Finding
-from carillon.domain.run import RunKind
+from carillon.domain.execution.start_decision import FAR_BACK
+from carillon.domain.run import RunKind, RunStatus
 from carillon.schedules import parse_schedule
 from carillon.services.history import History
 from carillon.stores.memory import NoEvents
@@ -118,6 +119,30 @@ def test_what_was_written_a_moment_ago_is_under_way() -> None:
     assert found(world) == []
     put(world, replace(row, lease_until=LATER + timedelta(seconds=1)))
     assert found(world) == []
+
+
+@pytest.mark.parametrize("has_counted", [False, True])
+def test_a_claim_for_what_never_was_committed_is_no_run(has_counted: bool) -> None:
+    """Seed 9976100349: its process had stood still past its lease, and died then."""
+    world = an_hour()
+    a_run_never_ends(world)
+    row = run_of(world, "steady", 10)
+    noise = world.entropy.new_id(row.key.fire_at)
+    others = (row.generation_id,) if has_counted else ()
+    put(world, replace(row, generation_id=noise, other_generations=others))
+    assert any("for ever" in each.text for each in found(world)) is has_counted
+
+
+def test_what_may_have_counted_long_ago_may_be_skipped() -> None:
+    """Seed 9990002243: its creation had died, and nobody could tell any more."""
+    world = an_hour()
+    row = run_of(world, "steady", 10)
+    none = replace(row.key, fire_at=row.key.fire_at + timedelta(seconds=7))
+    skipped = replace(row, key=none, status=RunStatus.SKIPPED, reason="changed", note=FAR_BACK)
+    put(world, skipped)
+    assert found(world) == []
+    put(world, replace(skipped, note=None))
+    assert "no generation of its job yields" in found(world)[0].text
 
 
 def test_minutes_in_the_backlog_are_late_and_not_lost() -> None:

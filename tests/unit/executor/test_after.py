@@ -118,6 +118,22 @@ def test_runs_that_ended_before_the_link_start_nothing(world: World) -> None:
     assert world.drain() == []
 
 
+def test_what_had_ended_before_the_job_was_made_starts_nothing_by_the_link_of_a_creation_that_died(
+    world: World,
+) -> None:
+    nightly, report = pair(world)
+    message = world.due(nightly)
+    with world.dying(world.queue, "send"):
+        world.handle(message)
+    world.jobs._rows.pop(report.job_id)
+    world.clock.advance(62)
+    assert world.indexer.index_job(job_with(report, created_at=world.clock.now()), None)
+    assert world.handle(message).handled is Handled.REPEATED
+    (sent,) = world.drain()
+    assert world.handle(sent).handled is Handled.DROPPED
+    assert world.runs.get(sent.key) is None
+
+
 def test_a_job_that_was_never_committed_starts_and_records_nothing(world: World) -> None:
     nightly, report = pair(world)
     _, (message,) = ended(world, nightly)

@@ -154,7 +154,7 @@ def _of_run(report: Report, run: Run, job: Job) -> Span:
 
 def _due_at(report: Report, run: Run) -> datetime | None:
     """None for what was asked for, after its first attempt: its fire time may be long ago."""
-    if run.key.kind is RunKind.SCHEDULED and not run.key.redrive:
+    if run.key.is_occurrence:
         return run.effective_at or run.key.fire_at
     return report.message.due_at if run.attempt <= 1 else None
 

@@ -20,7 +20,6 @@ from carillon.domain.run import (
     Completion,
     Run,
     RunError,
-    RunKind,
     RunStatus,
     one_line,
 )
@@ -208,7 +207,6 @@ def heartbeat(seen: Run, now: datetime) -> Run | None:
 def report_message(run: Run, job: Job, now: datetime) -> Message:
     """The message that comes after a report about the run `run`, as it was before: who handles it
     does what follows from the end of the attempt."""
-    is_occurrence = run.key.kind is RunKind.SCHEDULED and run.key.redrive == 0
     return Message(
         key=run.key,
         generation_id=run.generation_id,
@@ -216,7 +214,7 @@ def report_message(run: Run, job: Job, now: datetime) -> Message:
         lane=job.lane,
         due_at=run.effective_at or run.key.fire_at,
         attempt=run.attempt,
-        after_finish=is_occurrence and isinstance(job.schedule, Delay),
+        after_finish=run.key.is_occurrence and isinstance(job.schedule, Delay),
         wait_until=now + REPORT_DELAY,
         waits=run.waits + 1,
     )

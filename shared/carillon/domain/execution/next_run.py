@@ -25,14 +25,13 @@ def queued_run_message(run: Run, job: Job) -> Message:
     It comes besides the one that checks from time to time, and is as current: the other finds the
     run begun, or waiting anew.
     """
-    is_occurrence = run.key.kind is RunKind.SCHEDULED and run.key.redrive == 0
     return Message(
         key=run.key,
         generation_id=run.generation_id,
         segment=job.segment,
         lane=job.lane,
         due_at=run.effective_at or run.key.fire_at,
-        after_finish=is_occurrence and isinstance(job.schedule, Delay),
+        after_finish=run.key.is_occurrence and isinstance(job.schedule, Delay),
         waits=run.waits,
     )
 

@@ -31,13 +31,12 @@ YOUNG_MESSAGE = timedelta(seconds=60)
 SHORTEST_YOUNG_DELAY = timedelta(seconds=2)
 """Between two reads of a row that may not be committed yet."""
 _ORPHANED = "its generation does not count"
-_FAR_BACK = f"its generation was replaced more than {MOST_REPLACED} changes ago"
+FAR_BACK = f"its generation was replaced more than {MOST_REPLACED} changes ago"
 
 
 def is_by_schedule(message: Message) -> bool:
     """True if schedule and calendar apply: not to retries, manual runs and redrives."""
-    key = message.key
-    return key.kind is RunKind.SCHEDULED and message.attempt == 1 and key.redrive == 0
+    return message.key.is_occurrence and message.attempt == 1
 
 
 def runs_while_paused(key: RunKey) -> bool:
@@ -184,7 +183,7 @@ def _decide_other_generation(job: Job, message: Message, now: datetime) -> Start
     if not is_older and _young(message.generation_id, now):
         return _wait_for_commit(message.generation_id, now)
     if len(job.replaced) == MOST_REPLACED and fire_at <= next_from_at:
-        return Skip(SkipReason.CHANGED, _FAR_BACK)
+        return Skip(SkipReason.CHANGED, FAR_BACK)
     # Orphaned by a change that never committed. Recording a skip here could take the place of the
     # outcome of a real occurrence of the same instant.
     return Drop(_ORPHANED)

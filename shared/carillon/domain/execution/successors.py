@@ -105,13 +105,15 @@ def start_after(job: Job, key: RunKey, before: Run | None) -> Proceed | Skip | D
     row, which is in force.
 
     A link stands for more than its job's setting while that is changed, and for a job that was
-    never committed: then there is nothing to record.
+    never committed, or not yet: then there is nothing to record.
     """
     after = job.spec.after
     if after is None or job_id_of(job.owner, after.job) != key.predecessor.job_id:
         return Drop("its job does not run after that one")
     if before is None:
         return Skip(SkipReason.CHANGED, PREDECESSOR_GONE)
+    if (before.finished_at or before.updated_at) < job.created_at - CLOCKS_DIFFER:
+        return Drop("the run that it follows had ended before there was its job")
     if not after.when.fits(before.status):
         return Drop(f"the run that it follows is {before.status.value}")
     late = _late(after, before)
