@@ -56,7 +56,7 @@ def too_many_runs(known: Known) -> Iterator[Violation]:
         jobs = [version.job for version in known.evidence.versions.get(job_id, ())]
         if any(job.is_tombstone for job in jobs[:-1]):
             continue
-        if len({indexed.job.spec.timing_text for indexed in generations}) != 1:
+        if len({job.spec.timing_text for job in jobs}) != 1:
             continue  # it may count anew
         wanted = generations[-1].job.spec.max_runs
         if wanted is None or not all(indexed.is_computable for indexed in generations):

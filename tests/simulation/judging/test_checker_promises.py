@@ -286,6 +286,19 @@ def test_a_job_has_no_more_runs_than_it_may() -> None:
     only(book.evidence(45), "max_runs", "4 occurrences have an outcome, and 3 may")
 
 
+def test_a_job_whose_schedule_was_another_for_a_while_counts_anew() -> None:
+    """Seed 9990011076: it was changed in a pause, and back before that ended."""
+    book = Book(max_runs=1)
+    book.ran_at(10)
+    book.pause(11)
+    before = book.job
+    book.becomes(12, job_with(before, max_runs=None, revision=before.revision + 1))
+    book.becomes(13, replace(before, revision=before.revision + 2))
+    book.resume(15)
+    book.ran_at(20)
+    assert "max_runs" not in dict(found(book.evidence(25)))
+
+
 def test_an_occurrence_with_a_row_that_a_catch_up_covers_too_is_one_run() -> None:
     """Found by seed 77001325: the same instants were counted twice."""
 
