@@ -8,6 +8,7 @@ import pytest
 
 from carillon.audit import auditing
 from carillon.audit.auditing import Audit, Finding
+from carillon.domain.changes.of_jobs import job_change
 from carillon.domain.execution.start_decision import FAR_BACK
 from carillon.domain.run import RunKind, RunStatus
 from carillon.schedules import parse_schedule
@@ -97,6 +98,16 @@ def test_what_is_changed_as_soon_as_it_is_paused_is_not_judged_by_its_new_schedu
     paused = world.pause(job(world, "steady"))
     changed_at = paused.updated_at + timedelta(milliseconds=1)
     changed = replace(paused, schedule=parse_schedule("every 7s"), updated_at=changed_at)
+    assert world.jobs.replace(replace(changed, revision=paused.revision + 1), paused.revision)
+    assert found(world) == []
+
+
+def test_nor_is_what_is_changed_at_the_very_instant_of_its_pause() -> None:
+    """Seed 9983014963: no time passed between two requests."""
+    world = an_hour()
+    paused = world.pause(job(world, "steady"))
+    change = job_change(paused, replace(paused, schedule=parse_schedule("every 7s")))
+    changed = replace(paused, schedule=parse_schedule("every 7s"), last_change=change)
     assert world.jobs.replace(replace(changed, revision=paused.revision + 1), paused.revision)
     assert found(world) == []
 
