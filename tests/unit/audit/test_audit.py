@@ -19,6 +19,7 @@ from tests.simulation.judging.recorder import Recorder
 from tests.simulation.worlds.runner import chunk_sizes, run
 from tests.simulation.worlds.scenario import scenario_of
 from tests.simulation.worlds.scenario_parts import chunk_plan
+from tests.support.jobs import job_with
 from tests.support.world import World
 from tests.unit.audit.planting import (
     DEFECTS,
@@ -106,9 +107,10 @@ def test_nor_is_what_is_changed_at_the_very_instant_of_its_pause() -> None:
     """Seed 9983014963: no time passed between two requests."""
     world = an_hour()
     paused = world.pause(job(world, "steady"))
-    change = job_change(paused, replace(paused, schedule=parse_schedule("every 7s")))
-    changed = replace(paused, schedule=parse_schedule("every 7s"), last_change=change)
-    assert world.jobs.replace(replace(changed, revision=paused.revision + 1), paused.revision)
+    every_7s = parse_schedule("every 7s")
+    changed = job_with(paused, schedule=every_7s, max_runs=99, revision=paused.revision + 1)
+    changed = replace(changed, last_change=job_change(paused, changed))
+    assert world.jobs.replace(changed, paused.revision)
     assert found(world) == []
 
 
