@@ -48,6 +48,9 @@ class Recent(Generic[_K, _V]):
 
 REFRESH_AFTER = timedelta(minutes=5)
 RETRY_AFTER = timedelta(seconds=30)
+MISSING_FOR = timedelta(seconds=10)
+"""The answer that there is no such secret is kept for this long: less than a text, so that one that
+is created soon works."""
 REFRESH_SECONDS = 1.0
 REFRESH_SHARE = 0.25
 """Of a call's time a refresh gets so much, at most REFRESH_SECONDS: the rest is the call's. Who
@@ -158,14 +161,16 @@ def _use_once(request: Any, **_: object) -> None:
 
 
 class KeptText:
-    """A text, kept for REFRESH_AFTER. While it cannot be refreshed the old one serves on; not so
-    when it exists no more. For several threads: a batch begins with ten at once, often in a process
-    that has stood still for longer than that."""
+    """A text, kept for REFRESH_AFTER; that there is none, for MISSING_FOR. While it cannot be
+    refreshed the old one serves on; not so when it exists no more. For several threads: a batch
+    begins with ten at once, often in a process that has stood still for longer than that."""
 
     def __init__(self, read: Callable[[], str], clock: Clock) -> None:
         self._read = read
         self._clock = clock
         self._text: str | None = None
+        self._missing: str | None = None
+        """Why there is none."""
         self._refresh_at: datetime | None = None
         self._lock = Lock()
 
@@ -178,20 +183,24 @@ class KeptText:
                 raise _late()
             return kept
         try:
-            if self._text is None or self._is_stale():
+            if self._is_stale():
                 self._refresh(deadline)
-            text = self._text
+            text, missing = self._text, self._missing
         finally:
             self._lock.release()
-        if text is None:
-            raise SecretError("secret_unavailable", "cannot be read")
-        return text
+        if text is not None:
+            return text
+        if missing is not None:
+            raise SecretError("secret_missing", missing)
+        raise SecretError("secret_unavailable", "cannot be read")
 
     def _is_stale(self) -> bool:
+        if self._text is None and self._missing is None:
+            return True
         return self._refresh_at is None or self._clock.now() >= self._refresh_at
 
     def _refresh(self, deadline: Deadline) -> None:
-        self._refresh_at = self._clock.now() + RETRY_AFTER
+        self._missing, self._refresh_at = None, self._clock.now() + RETRY_AFTER
         if self._text is not None:
             deadline = Deadline.after(_wait_seconds(self._text, deadline))
         try:
@@ -208,9 +217,10 @@ class KeptText:
         asked for, since a process may stand still before it takes the answer."""
         asked_at = self._clock.now()
         try:
-            self._text = self._read()
+            self._text, self._missing = self._read(), None
         except SecretError as error:
-            if error.kind != "secret_unavailable":
+            if error.kind == "secret_missing":  # told before the text goes: nobody finds neither
+                self._missing, self._refresh_at = str(error), asked_at + MISSING_FOR
                 self._text = None
             raise
         self._refresh_at = asked_at + REFRESH_AFTER

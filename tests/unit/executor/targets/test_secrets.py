@@ -16,6 +16,7 @@ from carillon.domain.targets import ParameterReference, SecretReference
 from carillon.executor.deadlines import Deadline
 from carillon.executor.targets import secrets
 from carillon.executor.targets.secrets import (
+    MISSING_FOR,
     REFRESH_AFTER,
     RETRY_AFTER,
     AwsSecrets,
@@ -98,14 +99,40 @@ def test_an_old_text_serves_while_aws_is_not_there_but_not_when_it_was_removed()
     assert caught.value.kind == "secret_missing"
 
 
-def test_a_missing_one_is_looked_for_again_at_once() -> None:
-    source = Source(token="t")
+def test_a_missing_one_is_looked_for_no_more_often_than_every_ten_seconds() -> None:
+    """Every attempt of every job that names it would read it, and throttle the reads of others."""
+    clock, source = ManualClock(START), Source(token="t")
     source.problem = SecretError("secret_missing", "does not exist (ParameterNotFound)")
-    owners = OwnerSecrets(source, "carillon", ManualClock(START))
-    with pytest.raises(SecretError, match="the parameter 'token'"):
-        owners.text("ann", ParameterReference(parameter="token"), soon())
+    owners, parameter = (
+        OwnerSecrets(source, "carillon", clock),
+        ParameterReference(parameter="token"),
+    )
+    for _ in range(3):
+        with pytest.raises(SecretError, match="the parameter 'token' does not exist") as caught:
+            owners.text("ann", parameter, soon())
+        assert caught.value.kind == "secret_missing"
+    assert len(source.asked) == 1
     source.problem = None
-    assert owners.text("ann", ParameterReference(parameter="token"), soon()) == "t"
+    assert owners.text("bob", parameter, soon()) == "t"  # another one's
+    clock.advance(MISSING_FOR.total_seconds())
+    assert owners.text("ann", parameter, soon()) == "t"
+
+
+def test_one_that_cannot_be_read_is_asked_for_again_at_once() -> None:
+    """Also after it was missing: what holds no longer is not told in the place of the reason."""
+    clock, source = ManualClock(START), Source(token="t")
+    owners = OwnerSecrets(source, "carillon", clock)
+    source.problem = SecretError("secret_missing", "does not exist (ParameterNotFound)")
+    with pytest.raises(SecretError, match="does not exist"):
+        owners.text("ann", TOKEN, soon())
+    source.problem = SecretError("secret_unavailable", "cannot be read (ThrottlingException)")
+    clock.advance(MISSING_FOR.total_seconds())
+    for _ in range(2):
+        with pytest.raises(SecretError, match="cannot be read") as caught:
+            owners.text("ann", TOKEN, soon())
+        assert caught.value.kind == "secret_unavailable"
+    source.problem = None
+    assert owners.text("ann", TOKEN, soon()) == "t"
 
 
 def test_only_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,6 +300,19 @@ def test_what_was_read_before_a_pause_is_kept_no_longer_for_it(store: Store) -> 
     assert kept.get(soon()) == "new"
 
 
+def test_who_waits_for_a_read_takes_its_answer_that_there_is_none(store: Store) -> None:
+    store.text = None
+    store.free.clear()
+    kept = KeptText(store.read, ManualClock(START))
+    with ThreadPoolExecutor(10) as batch:
+        asked = [batch.submit(kept.get, Deadline.after(30)) for _ in range(10)]
+        finished(lambda: store.reads == 1)
+        sleep(0.1)
+        store.free.set()
+    assert {str(each.exception()) for each in asked} == {"does not exist (ParameterNotFound)"}
+    assert store.reads == 1
+
+
 @pytest.mark.parametrize("new", ["new", None])
 def test_what_a_refresh_says_too_late_holds_for_the_next_call(
     store: Store, new: str | None
@@ -287,4 +327,4 @@ def test_what_a_refresh_says_too_late_holds_for_the_next_call(
             kept.get(soon())
     else:
         assert kept.get(soon()) == new
-        assert store.reads == 2
+    assert store.reads == 2
