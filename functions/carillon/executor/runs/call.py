@@ -62,14 +62,26 @@ class PreparedCall:
         )
 
 
-_UNANSWERED = frozenset({running.EXECUTOR_DIED.kind, "network_error", "ServerException", "timeout"})
-"""Kinds of errors after which the call may have had its effect."""
+_NOT_BEGUN = frozenset(
+    {"BlockedException", "ClientException", "connect_error", "no_credentials", "throttled"}
+)
+"""Kinds of errors of ECS by which an attempt has begun nothing; about those before it they say
+nothing."""
+_NOTHING_RUNS = frozenset({"ConflictException", "not_placed"})
+"""Kinds of errors of ECS by which nothing runs of the attempts before, either."""
 
 
 def _unanswered(run: Run) -> int:
-    """The number of last attempts of which nobody knows the effect."""
-    kinds = (each.error.kind for each in reversed(run.attempts))
-    return sum(1 for _ in takewhile(_UNANSWERED.__contains__, kinds))
+    """The number of last attempts, from the first on that may have had an effect which nobody saw.
+
+    An attempt that was to report its end is none of these.
+    """
+    last = takewhile(
+        lambda each: each.error.kind not in _NOTHING_RUNS and not each.token_hash,
+        reversed(run.attempts),
+    )
+    asked = (each.attempt for each in last if each.error.kind not in _NOT_BEGUN)
+    return run.attempt - min(asked, default=run.attempt)
 
 
 def prepare_call(ports: ExecutorPorts, run: Run, context: RunContext) -> PreparedCall | Skip:

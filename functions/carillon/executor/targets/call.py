@@ -36,9 +36,9 @@ class Call:
     `payload` is compact JSON text, rendered if it was a template. `timeout_seconds` is the hard
     limit of the attempt; it is to end before that once `stopped` is set, as nobody waits for its
     outcome any more. `effective_at` is when the run was to start; None where that is `fire_at`.
-    `tags` are the job's, pairs of key and value. `unanswered` attempts just before this one may
-    have had their effect, which nobody saw. `report_to`: of a target with `completion`. `trace`: in
-    a deployment with tracing. `keeps_whole`: the history keeps the result whole.
+    `tags` are the job's, pairs of key and value. Of the `unanswered` attempts just before this one
+    the first may have had its effect, which nobody saw. `report_to`: of a target with `completion`.
+    `trace`: in a deployment with tracing. `keeps_whole`: the history keeps the result whole.
     """
 
     run_id: str

@@ -45,8 +45,9 @@ def run_task(client: Any, target: EcsTarget, call: Call) -> Outcome:
 
 
 def client_token(target: EcsTarget, call: Call) -> str:
-    """The token under which ECS starts one task: of the attempt that asked first, as long as no
-    answer came. An attempt of a run that stays open until the task reports has its own."""
+    """The token under which ECS starts one task: of the attempt that asked first, until an answer
+    says that nothing runs under it. An attempt of a run that stays open until the task reports has
+    its own: reports of an earlier one's task count no more."""
     is_open = target.completion is not None
     first = call.attempt if is_open else call.attempt - call.unanswered
     return short_id(f"{call.run_id}_{first}", TOKEN_CHARACTERS)

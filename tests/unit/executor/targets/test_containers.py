@@ -183,17 +183,34 @@ def test_each_attempt_of_a_run_that_stays_open_starts_a_task_of_its_own() -> Non
         ((), 0),
         (("timeout",), 1),
         (("timeout", "not_placed"), 0),
+        (("timeout", "ConflictException"), 0),
         (("not_placed", "executor_died", "network_error", "ServerException"), 3),
+        # Of the task that the first may have started, these know nothing.
+        (("timeout", "throttled", "ClientException"), 3),
+        (("connect_error", "timeout", "no_credentials"), 2),
+        (("throttled", "throttled"), 0),
+        # Any answer that is not known to be a refusal may have come after the start.
+        (("InternalFailure",), 1),
+        (("503", "ResponseParserError"), 2),
     ],
 )
-def test_attempts_whose_effect_nobody_knows_are_counted(
+def test_attempts_from_the_first_whose_effect_nobody_knows_are_counted(
     kinds: tuple[str, ...], unanswered: int
 ) -> None:
+    assert unanswered_after(*(RunError(kind, "") for kind in kinds)) == unanswered
+
+
+def test_an_attempt_that_was_to_report_its_end_is_none_of_them() -> None:
+    """It had a token of its own, and its task may have reported that it failed."""
+    assert unanswered_after(RunError("failed", ""), token_hash="digest") == 0
+    assert unanswered_after(RunError("timeout", ""), token_hash="digest") == 0
+
+
+def unanswered_after(*errors: RunError, token_hash: str = "") -> int:
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    records = [AttemptRecord(n, now, now, RunError(kind, "")) for n, kind in enumerate(kinds, 1)]
-    tried = samples.run(RunStatus.RUNNING, len(kinds) + 1, attempts=tuple(records))
-    call = PreparedCall(TARGET, "null").call(tried, samples.job(), 10, Event())
-    assert call.unanswered == unanswered
+    records = (AttemptRecord(n, now, now, each, token_hash) for n, each in enumerate(errors, 1))
+    tried = samples.run(RunStatus.RUNNING, len(errors) + 1, attempts=tuple(records))
+    return PreparedCall(TARGET, "null").call(tried, samples.job(), 10, Event()).unanswered
 
 
 def test_a_container_that_is_to_report_knows_where() -> None:
