@@ -12,12 +12,16 @@ from typing import Any, Protocol
 
 from carillon.clock import Clock
 from carillon.executor.deadlines import Deadline, call_within
+from carillon.executor.targets.secrets import REFRESH_SECONDS, REFRESH_SHARE, RETRY_AFTER
 
 LIFETIME = timedelta(hours=1)
 """The longest that a role may give to another one (IAM: role chaining)."""
 LEFT = timedelta(minutes=20)
 """The least that a task gets: more than the longest timeout of a function, and than the quarter of
 an hour before the end in which boto3 looks for newer ones."""
+SPARE = timedelta(minutes=1)
+"""Of credentials that could not be renewed in time, a task gets those that last for its limit and
+so much more."""
 FIRST_SECONDS = 10.0
 """For the credentials of the first processes, which no call has asked for yet."""
 SESSION_NAME = "carillon-tasks"
@@ -36,7 +40,8 @@ class TokenService(Protocol):
 
 
 class TaskCredentials:
-    """Keeps what it has got until less than LEFT is left; usable from several threads."""
+    """Keeps what it has got until less than LEFT is left, longer while there is nothing newer;
+    usable from several threads."""
 
     def __init__(
         self, role_arn: str, clock: Clock, connect: Callable[[], TokenService] | None = None
@@ -47,6 +52,7 @@ class TaskCredentials:
         self._client: TokenService | None = None
         self._variables: dict[str, str] = {}
         self._expires_at: datetime | None = None
+        self._asked_at: datetime | None = None
         self._lock = Lock()
 
     def variables(self, deadline: Deadline) -> Mapping[str, str]:
@@ -58,8 +64,8 @@ class TaskCredentials:
             if deadline.passed:
                 raise TimeoutError
         try:
-            if self._expires_at is None or self._expires_at - self._clock.now() < LEFT:
-                call_within(deadline, self._renew)
+            if not self._last_for(LEFT):
+                self._renew_within(deadline)
             return self._variables
         finally:
             self._lock.release()
@@ -68,6 +74,24 @@ class TaskCredentials:
         """The variables of the last task, else new ones: for a process that is started, which gets
         others with its call. Raises OSError."""
         return self._variables or self.variables(Deadline.after(FIRST_SECONDS))
+
+    def _last_for(self, span: timedelta) -> bool:
+        return self._expires_at is not None and self._expires_at - self._clock.now() >= span
+
+    def _renew_within(self, deadline: Deadline) -> None:
+        """Renew them. A failure is raised only if those kept do not outlast the call; else the next
+        try comes after RETRY_AFTER."""
+        now, left = self._clock.now(), deadline.remaining()
+        outlast = self._last_for(timedelta(seconds=left) + SPARE)
+        if outlast and self._asked_at is not None and now < self._asked_at + RETRY_AFTER:
+            return
+        self._asked_at = now
+        seconds = min(REFRESH_SECONDS, REFRESH_SHARE * left) if outlast else left
+        try:
+            call_within(Deadline.after(seconds, deadline.stopped), self._renew)
+        except (TaskCredentialsError, TimeoutError):
+            if not outlast:
+                raise
 
     def _renew(self) -> None:
         try:
