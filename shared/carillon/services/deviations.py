@@ -86,7 +86,7 @@ def _noted(result: Result) -> Noted:
         type=Told.RUN_MISSED if result.status is RunStatus.MISSED else Told.RUN_DEAD,
         at=result.at,
         job_id=result.key.job_id,
-        job_name=result.job_name,
+        job_name=result.job_name or result.key.job_id,
         run_id=result.key.run_id,
         error_kind=result.error_kind or "",
     )

@@ -74,7 +74,7 @@ def test_two_processes_note_pauses_in_one_window(world: World) -> None:
     jobs: list[Job] = [world.create(f"job {number}", "every 1d") for number in range(7)]
     for number, job in enumerate(jobs):
         event = job_event(EventType.JOB_PAUSED, job, world.clock.now())
-        listeners[number % 2].heard(job, event)
+        listeners[number % 2].heard(OWNER, event)
     world.run_until(NOON + 30 * MINUTE)
     assert said(world)[1]["counts"] == {"job.paused": 6}
 
@@ -85,7 +85,7 @@ def test_a_digest_says_that_more_were_paused_than_it_tells(world: World, pauses:
     for number in range(pauses):
         job = world.create(f"job {number}", "every 1d")
         event = job_event(EventType.JOB_PAUSED, job, world.clock.now())
-        world.executor_ports.notifier.heard(job, event)
+        world.executor_ports.notifier.heard(OWNER, event)
     world.run_until(NOON + 30 * MINUTE)
     digest = said(world)[1]
     told, is_complete = digest["counts"]["job.paused"], digest["complete"]
@@ -147,9 +147,9 @@ def test_a_pause_is_noted_though_the_queue_takes_no_message(
         patch.setattr(world.queue, "send", _refuse_all)
         for job in jobs[:3]:
             event = job_event(EventType.JOB_PAUSED, job, world.clock.now())
-            world.executor_ports.notifier.heard(job, event)
+            world.executor_ports.notifier.heard(OWNER, event)
     event = job_event(EventType.JOB_PAUSED, jobs[3], world.clock.now())
-    world.executor_ports.notifier.heard(jobs[3], event)
+    world.executor_ports.notifier.heard(OWNER, event)
     world.run_until(NOON + 30 * MINUTE)
     assert said(world)[0]["event"]["job_name"] == "job 0"
     assert said(world)[1]["counts"] == {"job.paused": 3}
@@ -163,7 +163,7 @@ def test_a_pause_that_could_not_be_told_is_told_with_the_next_one_however_late(
     refuse(world, monkeypatch, RunKind.NOTICE)
     for job in jobs:
         event = job_event(EventType.JOB_PAUSED, job, world.clock.now())
-        world.executor_ports.notifier.heard(job, event)
+        world.executor_ports.notifier.heard(OWNER, event)
         world.run_until(world.clock.now() + 30 * MINUTE)
     assert said(world)[0]["event"]["job_name"] == "job 1"
     assert [each["job_name"] for each in said(world)[1]["jobs"]] == ["job 0"]
@@ -182,7 +182,7 @@ def test_a_digest_that_could_not_be_sent_is_sent_before_news_opens_the_window_an
         world.run_until(NOON + 25 * MINUTE)
     world.clock.advance(16 * 60)  # the message of the step has yet to come again
     event = job_event(EventType.JOB_PAUSED, other, world.clock.now())
-    world.executor_ports.notifier.heard(other, event)
+    world.executor_ports.notifier.heard(OWNER, event)
     world.run_until(world.clock.now() + MINUTE)
     assert [body["kind"] for body in said(world)] == ["first", "digest", "first"]
     assert said(world)[1]["counts"] == {"run.dead": 3}

@@ -7,15 +7,20 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.execution import store_waits
+from carillon.domain.activity.results import Result
+from carillon.domain.admission.state import PERMITS_ROW
+from carillon.domain.events import EventType
+from carillon.domain.execution import store_waits, transitions
 from carillon.domain.message import Missed, decode, encode
 from carillon.domain.operation import OperationKind
 from carillon.domain.policies import CatchUp, Overlap
-from carillon.domain.run import DeadReason, Run, RunKey, RunKind, RunStatus
+from carillon.domain.run import Completion, DeadReason, Run, RunKey, RunKind, RunStatus
+from carillon.domain.targets import WebhookTarget
 from carillon.errors import StoreUnavailableError, UnreadableRowError
-from carillon.executor.batch import Handled, Report
+from carillon.executor.batch import Handled, PartlyHandledError, Report
 from carillon.schedules import CalendarRule
 from carillon.services.redrive import Redriver
+from tests.support.notification_kit import notify, said
 from tests.support.operation_kit import begin, now_of, put_dead
 from tests.support.world import FUNCTION_SECONDS, LIFETIME
 from tests.unit.executor.kit import NOON, World
@@ -55,6 +60,24 @@ class Lane:
     @property
     def run(self) -> Run | None:
         return self.world.runs.get(self.message.key)
+
+
+def put_held(lane: Lane, **members: Any) -> Run:
+    """The row of the run, claimed by an executor."""
+    held = Run(
+        key=lane.message.key, status=RunStatus.RUNNING, attempt=1, token=1, claim_id="1",
+        generation_id=lane.message.generation_id, updated_at=NOON, expires_at=NOON + 9 * DAY,
+        started_at=NOON, attempt_started_at=NOON, **members,
+    )  # fmt: skip
+    assert lane.world.runs.claim(held, None)
+    return held
+
+
+def fed(world: World) -> list[Result]:
+    """What the activity feed has of runs that are no calls about others."""
+    world.gathered.flush()
+    results = [each for record in world.activity.all() for each in record.results]
+    return [each for each in results if each.key.kind is RunKind.SCHEDULED]
 
 
 def raising(error: Exception) -> Callable[..., Any]:
@@ -110,8 +133,7 @@ def test_a_row_that_cannot_be_read_for_a_day_makes_a_dead_letter(
     assert (run.status, run.reason) == (RunStatus.DEAD, DeadReason.UNREADABLE)
     assert run.error is not None
     assert "of a later version" in run.error.message
-    lane.world.gathered.flush()
-    (told,) = [each for record in lane.world.activity.all() for each in record.results]
+    (told,) = fed(lane.world)
     assert (told.key, told.job_name) == (run.key, "" if rows == "jobs" else lane.job.spec.name)
     assert run.is_dead_letter
     assert lane.world.targets.calls == []
@@ -127,16 +149,78 @@ def test_a_row_that_cannot_be_read_for_a_day_makes_a_dead_letter(
 
 def test_a_run_whose_own_row_cannot_be_read_becomes_a_dead_letter_over_it() -> None:
     lane = Lane()
-    held = Run(
-        key=lane.message.key, status=RunStatus.RUNNING, attempt=1, token=1, claim_id="1",
-        generation_id=lane.message.generation_id, updated_at=NOON, expires_at=NOON + 9 * DAY,
-    )  # fmt: skip
-    assert lane.world.runs.claim(held, None)
+    put_held(lane)
     lane.world.runs.spoil(lane.message.key)
     lane.receive_until(lane.message.due_at + DAY + timedelta(minutes=6))
     run = lane.run
     assert run is not None
     assert (run.status, run.reason) == (RunStatus.DEAD, DeadReason.UNREADABLE)
+
+
+def test_the_end_of_a_run_whose_own_row_cannot_be_read_is_told_and_followed() -> None:
+    back = WebhookTarget(url="https://example.com/failed")
+    lane = Lane(events=(EventType.RUN_DEAD,), on_failure=back)
+    notify(lane.world)
+    put_held(lane)
+    lane.world.runs.spoil(lane.message.key)
+    lane.receive_until(lane.message.due_at + DAY + timedelta(minutes=6))
+    (event,) = lane.world.events.emitted
+    assert (event.type, event.data["reason"]) == (EventType.RUN_DEAD, DeadReason.UNREADABLE)
+    (told,) = fed(lane.world)
+    assert (told.key, told.job_name) == (lane.message.key, "job")
+    assert [body["summary"] for body in said(lane.world)] == ["job failed"]
+    assert lane.world.runs.get(lane.message.key.callback) is not None
+
+
+def test_the_end_of_a_run_whose_job_cannot_be_read_is_told_to_its_owner_by_its_id() -> None:
+    lane = Lane(events=(EventType.RUN_DEAD,))
+    notify(lane.world)
+    notify(lane.world, "some", jobs="job")
+    with lane.world.failing(lane.world.jobs, "get", UnreadableRowError("of a later version")):
+        lane.receive_until(lane.message.due_at + DAY + timedelta(minutes=6))
+    assert [body["summary"] for body in said(lane.world)] == [f"{lane.job.job_id} failed"]
+    assert said(lane.world, "some") == [], "nobody knows its name"
+
+
+def test_a_dead_letter_is_told_though_the_executor_that_recorded_it_died_before() -> None:
+    lane = Lane()
+    notify(lane.world)
+    given_up = replace(lane.message, store_waits=9, unreadable_since=NOON)
+    lane.world.clock.set(NOON + DAY)
+    error = UnreadableRowError("of a later version")
+    assert lane.world.runs.finish(transitions.unreadable(put_held(lane), str(error), NOON))
+    with lane.world.failing(lane.world.jobs, "get", error):
+        lane.world.executor._waiting.wait(given_up, error)
+    lane.receive()
+    assert [told.key for told in fed(lane.world)] == [lane.message.key]
+    assert len(said(lane.world)) == 1
+
+
+def test_a_dead_letter_is_counted_though_what_follows_from_it_fails() -> None:
+    lane = Lane(pause_after_failures=3)
+    given_up = replace(lane.message, store_waits=9, unreadable_since=NOON)
+    lane.world.clock.set(NOON + DAY)
+    away = StoreUnavailableError("away")
+    with (
+        lane.world.failing(lane.world.admission_rows, "get", away),
+        pytest.raises(PartlyHandledError) as raised,
+    ):
+        lane.world.executor._waiting.wait(given_up, UnreadableRowError("of a later version"))
+    assert raised.value.report.handled is Handled.RAN
+    assert raised.value.report.run == lane.run
+
+
+def test_a_run_whose_gate_cannot_be_read_is_a_dead_letter_though_it_has_kept_a_permit() -> None:
+    lane = Lane()
+    kept = Completion("1", NOON, 60, is_open=True, permits=(PERMITS_ROW,))
+    put_held(lane, completion=kept)
+    with lane.world.failing(
+        lane.world.admission_rows, "get", UnreadableRowError("of a later version")
+    ):
+        lane.receive_until(lane.message.due_at + DAY + timedelta(minutes=6))
+    assert lane.run is not None
+    assert (lane.run.status, lane.run.reason) == (RunStatus.DEAD, DeadReason.UNREADABLE)
+    assert fed(lane.world)[-1].status is RunStatus.DEAD
 
 
 def test_a_run_that_has_ended_stays_as_it_is_though_nobody_can_read_it() -> None:
@@ -154,12 +238,7 @@ def test_a_run_that_has_ended_stays_as_it_is_though_nobody_can_read_it() -> None
 def test_a_run_that_another_executor_has_is_given_up_once_that_has_lost_it() -> None:
     lane = Lane()
     lapses_at = NOON + DAY + timedelta(minutes=1)
-    held = Run(
-        key=lane.message.key, status=RunStatus.RUNNING, attempt=1, token=1, claim_id="1",
-        generation_id=lane.message.generation_id, updated_at=NOON, expires_at=NOON + 9 * DAY,
-        lease_until=lapses_at, started_at=NOON, attempt_started_at=NOON,
-    )  # fmt: skip
-    assert lane.world.runs.claim(held, None)
+    held = put_held(lane, lease_until=lapses_at)
     given_up = replace(lane.message, store_waits=9, unreadable_since=NOON)
     error = UnreadableRowError("of a later version")
     lane.world.clock.set(NOON + DAY)

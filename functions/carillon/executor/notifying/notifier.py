@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 from carillon.clock import Clock
 from carillon.domain.events import Event
-from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.notifying.notice import first_notice
 from carillon.domain.notifying.notification import MOST_NOTIFICATIONS, OCCURRING, Notification, Told
@@ -55,20 +54,21 @@ class Notifier:
         self._known: dict[str, tuple[datetime, tuple[Notification, ...]]] = {}
         self._open: dict[tuple[str, str, datetime], Window] = {}
 
-    def heard(self, job: Job, event: Event) -> None:
+    def heard(self, owner: str, event: Event) -> None:
         """Tell those whom it may concern. A repeated event is told once, unless its window has
         ended meanwhile. Raises nothing."""
         told = _TOLD.get(event.type.value)
         if told is None or event.data.get("kind") == RunKind.NOTICE.value:
             return
         try:
-            notifications = self._of(job.owner)
+            notifications = self._of(owner)
         except Exception as error:
             self._on_error(error)
             return
+        name, tags = event.data["job_name"], event.data["tags"]
         for each in notifications:
             try:
-                if told in each.on and each.is_about(job.spec.name, job.spec.tags):
+                if told in each.on and each.is_about(name, tags):
                     self._tell(each, _noted(told, event))
             except Exception as error:  # the owner's others are told all the same
                 self._on_error(error)
@@ -176,7 +176,7 @@ def _noted(told: Told, event: Event) -> Noted:
         type=told,
         at=event.occurred_at,
         job_id=data["job_id"],
-        job_name=data["job_name"],
+        job_name=data["job_name"] or data["job_id"],
         run_id=data.get("run_id", ""),
         error_kind=error.get("kind", ""),
         error_message=error.get("message", ""),

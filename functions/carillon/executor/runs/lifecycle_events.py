@@ -24,7 +24,7 @@ from carillon.stores.ports import EventSink
 class Listener(Protocol):
     """Hears of what goes wrong with a job, whatever events the job has chosen."""
 
-    def heard(self, job: Job, event: Event) -> None:
+    def heard(self, owner: str, event: Event) -> None:
         """Raises nothing: a run must not fail for a message's sake."""
         ...
 
@@ -32,7 +32,7 @@ class Listener(Protocol):
 class Silent:
     """Listener of nothing."""
 
-    def heard(self, job: Job, event: Event) -> None:
+    def heard(self, owner: str, event: Event) -> None:
         pass
 
 
@@ -63,8 +63,12 @@ class LifecycleEvents:
             self._tell(job, ended(run, job))
 
     def buried(self, run: Run) -> None:
-        """The run has ended, and its job cannot be read, or is gone."""
+        """The run has ended, and its job cannot be read, or is gone: no event, as nobody knows
+        which it has chosen."""
         self._activity.add(results_of(run, None))
+        if run.status in DEAD_LETTER:
+            at = run.finished_at or run.updated_at
+            self._listener.heard(run.key.owner, _of_run(EventType.RUN_DEAD, run, None, at))
 
     def missed(self, row: Run, job: Job) -> None:
         """The missed-run check has put a row."""
@@ -93,7 +97,7 @@ class LifecycleEvents:
         if chosen:
             self._events.emit(chosen)
         for event in told:
-            self._listener.heard(job, event)
+            self._listener.heard(job.owner, event)
 
 
 class BufferedEvents:
@@ -152,7 +156,7 @@ def ended(run: Run, job: Job) -> Iterator[Event]:
             return
 
 
-def _of_run(what: EventType, run: Run, job: Job, at: datetime) -> Event:
+def _of_run(what: EventType, run: Run, job: Job | None, at: datetime) -> Event:
     event_id = f"{run.key.run_id}/{run.attempt}/{what.value}"
     return Event(event_id, what, run.key.run_id, at, run_data(run, job))
 

@@ -7,9 +7,14 @@ from carillon.domain.decisions import Claim, Drop, Repeat
 from carillon.domain.execution import store_waits
 from carillon.domain.execution import transitions as running
 from carillon.domain.message import Message
-from carillon.domain.run import RunKind
-from carillon.errors import StoreUnavailableError, UnreadableRowError, reason_of
-from carillon.executor.batch import Handled, Report
+from carillon.domain.run import Run, RunKind
+from carillon.errors import (
+    QueueUnavailableError,
+    StoreUnavailableError,
+    UnreadableRowError,
+    reason_of,
+)
+from carillon.executor.batch import Handled, PartlyHandledError, Report
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.catching_up import CatchingUp
 from carillon.executor.runs.completions import Completions
@@ -55,10 +60,7 @@ class Waiting:
                 return self._fail_operation(message, reason)
             case _:
                 report = self._bury(message, reason)
-                if report is not None:
-                    with suppress(UnreadableRowError):
-                        self._catching_up.record_unread(message, self._ports.clock.now())
-                return report
+                return None if report is None else self._followed(report)
 
     def _fail_operation(self, message: Message, reason: str) -> Report | None:
         operation = self._ports.operations.get(message.key.owner, message.key.job_id)
@@ -71,7 +73,8 @@ class Waiting:
         return Report(Handled.DROPPED, message, reason=reason)
 
     def _bury(self, message: Message, reason: str) -> Report | None:
-        """Record the run as a dead letter; if it is its own row that cannot be read, over that."""
+        """Record the run as a dead letter; if it is its own row that cannot be read, over that.
+        The report has the run if its end is to be told."""
         now = self._ports.clock.now()
         terms = self._ports.claim_terms(now, now + _LEASE)
         try:
@@ -79,23 +82,44 @@ class Waiting:
         except UnreadableRowError:
             dead = running.unreadable(running.unseen(message, now, terms), reason, now)
             put = self._ports.runs.replace_unreadable(dead)
-            if put:
-                self._ports.lifecycle.buried(dead)
             handled = Handled.RAN if put else Handled.DROPPED
             return Report(handled, message, dead if put else None, reason)
         claim = running.decide_claim(seen, message, now, terms)
         if isinstance(claim, Drop | Repeat):
-            return Report(Handled.DROPPED, message, seen, reason)
+            ended = claim.run if isinstance(claim, Repeat) else None
+            return Report(Handled.DROPPED, message, ended, reason)
         if not isinstance(claim, Claim):
             return None
         dead = running.unreadable(claim.run, reason, now)
-        self._completions.release(claim.over)
+        with suppress(UnreadableRowError):  # a gate's: there is no giving back what it holds
+            self._completions.release(claim.over)
         if not (self._ports.runs.claim(claim.run, claim.over) and self._ports.runs.finish(dead)):
             return None
-        self._ports.lifecycle.buried(dead)
-        with suppress(UnreadableRowError):  # its job, in most cases: then no event can be published
-            job = self._ports.job_of(message)
-            if job is not None:
-                context = RunContext(message, job, CalendarReader(self._ports.calendars), None)
-                self._follow_up.after(dead, context)
         return Report(Handled.RAN, message, dead)
+
+    def _followed(self, report: Report) -> Report:
+        """The report, once its run's end is told and what follows is done, as far as rows can be
+        read. Where it fails otherwise, PartlyHandledError has the report of a run that has died
+        now: whoever repeats it tells nothing."""
+        try:
+            with suppress(UnreadableRowError):
+                self._catching_up.record_unread(report.message, self._ports.clock.now())
+            if report.run is not None:
+                self._tell(report.run, report.message, repeated=report.handled is Handled.DROPPED)
+        except (StoreUnavailableError, QueueUnavailableError) as error:
+            if report.handled is Handled.DROPPED:
+                raise
+            raise PartlyHandledError(report) from error
+        return report
+
+    def _tell(self, run: Run, message: Message, *, repeated: bool) -> None:
+        job = None
+        with suppress(UnreadableRowError):
+            job = self._ports.job_of(message)
+        if job is None:
+            self._ports.lifecycle.buried(run)
+            return
+        context = RunContext(message, job, CalendarReader(self._ports.calendars), None)
+        with suppress(UnreadableRowError):
+            follow_up = self._follow_up.again if repeated else self._follow_up.after
+            follow_up(run, context)

@@ -14,18 +14,19 @@ from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.targets import Target
 
 
-def run_data(run: Run, job: Job) -> dict[str, Any]:
+def run_data(run: Run, job: Job | None) -> dict[str, Any]:
     """The run as JSON: the `data` of run events and the payload of callbacks.
 
     `fire_at` and `effective_at` are instants as 2026-11-21T12:00:17Z, the same where the job has no
     window; `result` is text or null, `error` null or `{kind, message}`. A row that covers a span
-    has `covers_from` and `covers_count` (null: not counted) besides.
+    has `covers_from` and `covers_count` (null: not counted) besides. Without the job, which cannot
+    be read, its name and tags are empty.
     """
-    key, error = run.key, run.error
+    key, error, spec = run.key, run.error, None if job is None else job.spec
     data: dict[str, Any] = {
         "run_id": key.run_id,
         "job_id": key.job_id,
-        "job_name": job.spec.name,
+        "job_name": "" if spec is None else spec.name,
         "kind": key.kind.value,
         "fire_at": utc_text(key.fire_at),
         "effective_at": utc_text(run.effective_at or key.fire_at),
@@ -36,8 +37,8 @@ def run_data(run: Run, job: Job) -> dict[str, Any]:
         "note": run.note,
         "error": None if error is None else {"kind": error.kind, "message": error.message},
         "result": run.result,
-        "tags": job.spec.tags,
-        "parent": job.spec.parent,
+        "tags": {} if spec is None else spec.tags,
+        "parent": None if spec is None else spec.parent,
     }
     if run.covers_from is not None:
         data |= {"covers_from": utc_text(run.covers_from), "covers_count": run.covers_count}

@@ -210,13 +210,10 @@ def act(state: State, actor: Actor, *, refuses: bool = False) -> tuple[State, Ac
             WindowEnd(ports).end(actor.at, port.now() + timedelta(minutes=1))
         else:
             notifier = Notifier(port, port, notices, port, port, SETTLE)  # type: ignore[arg-type]
-            data = {"job_id": actor.at, "job_name": f"job {actor.at}"}
-            data["run_id"] = _key(actor.at, actor.since).run_id
-            at = NOON + timedelta(seconds=actor.since)
-            job: Any = SimpleNamespace(
-                owner="o", spec=SimpleNamespace(name=data["job_name"], tags={})
-            )
-            notifier.heard(job, Event("e", EventType.RUN_DEAD, data["run_id"], at, data))
+            run_id = _key(actor.at, actor.since).run_id
+            named = {"job_id": actor.at, "job_name": f"job {actor.at}", "tags": {}}
+            at, data = NOON + timedelta(seconds=actor.since), {**named, "run_id": run_id}
+            notifier.heard("o", Event("e", EventType.RUN_DEAD, run_id, at, data))
             port.record(actor.at, actor.since)
     except Stop:
         began = state.now if actor.began is None else actor.began
