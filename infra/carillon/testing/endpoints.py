@@ -125,7 +125,7 @@ class Endpoints:
             self._end_test(error)
         headers = [(key.lower().encode(), text.encode()) for key, text in answer.headers.items()]
         given = Answer(answer.status, headers, answer.body.encode())
-        return judge(given, self._loop.instant())
+        return judge(given, self._loop.instant(), keeps_whole=call.keeps_whole)
 
     def _limit(self, who: str, call: Call, exceed: Callable[[], None]) -> Limit:
         ends_us = self._loop.us + int(call.timeout_seconds * 1_000_000)

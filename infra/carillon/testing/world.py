@@ -90,6 +90,7 @@ class World:
             skips_idle_ticks=True,
         )
         self._api = Api.of(self._deployment)
+        self._history = History(self._deployment.stores.runs)
         self._deployment.start()
         self._loop.run(self._loop.us_of(start))
 
@@ -160,17 +161,18 @@ class World:
         job_id = job_id_of(OWNER, name)
         if self._api.jobs.find(OWNER, job_id) is None:
             raise self._unknown("runs", name)
-        page = History(self._deployment.stores.runs).page(OWNER, job_id, _ALL)
+        page = self._history.page(OWNER, job_id, _ALL)
         return [self._detail(run) for run in reversed(page.items)]
 
     def dead_letters(self) -> list[RunDetail]:
         """Those of all jobs, by fire time."""
-        page = History(self._deployment.stores.runs).dead_letters(OWNER, _ALL)
+        page = self._history.dead_letters(OWNER, _ALL)
         return [self._detail(run) for run in reversed(page.items)]
 
     def _detail(self, run: Run) -> RunDetail:
         asked_for = self._api.runs.asked(run.key)
-        return RunDetail.of(run, asked_for.note or None if asked_for else None)
+        note = asked_for.note or None if asked_for else None
+        return RunDetail.of(self._history.whole(run), note)
 
     @property
     def events(self) -> list[dict[str, Any]]:

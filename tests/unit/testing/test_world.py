@@ -10,6 +10,7 @@ import pytest
 from carillon.tasks import Fail, Retry, TaskContext, task
 from carillon.testing.refusals import RefusedError
 from carillon.testing.times import Span, When
+from carillon.testing.webhooks import Answer
 from carillon.testing.world import World, options_of
 
 TASK = {"type": "task", "name": "work"}
@@ -110,6 +111,22 @@ def test_a_run_by_hand_takes_a_payload_of_its_own(carillon: World) -> None:
     assert sorted(map(repr, got)) == ["None", "{'n': 1}", "{'n': 2}"]
     with pytest.raises(RefusedError, match="run: payloads"):
         carillon.run("hourly", payloads={})
+
+
+@pytest.mark.parametrize("target", [TASK, HOOK])
+def test_a_result_is_whole_where_its_job_keeps_it_so(carillon: World, target: Any) -> None:
+    @task
+    def work(payload: Any, context: TaskContext) -> str:
+        return "x" * 2_000
+
+    carillon.on_webhook(HOOK["url"], lambda call: Answer(200, "x" * 2_000))
+    carillon.put("whole", schedule="@hourly", target=target, result="full")
+    carillon.put("cut", schedule="@hourly", target=target)
+    carillon.run_for("1h")
+    (whole,), (beginning,) = carillon.runs("whole"), carillon.runs("cut")
+    assert "x" * 2_000 in (whole.result or "")
+    assert "x" * 400 in (beginning.result or "")
+    assert "x" * 600 not in (beginning.result or "")
 
 
 def test_failures_come_as_often_as_asked(carillon: World) -> None:
