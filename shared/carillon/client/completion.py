@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from carillon.client.types.answers import ReportForm
 
 
+_LONGEST_MESSAGE = 4096
+"""Characters that the API takes; the history keeps fewer."""
+
+
 class Reports(Resource[DriverT]):
     """The parts that both kinds have. Each report is repeated while no answer comes; NotFound for a
     wrong token, Conflict where the attempt has ended otherwise."""
@@ -31,8 +35,11 @@ class Reports(Resource[DriverT]):
         self, message: str, *, kind: str | None = None, permanent: bool = False
     ) -> Steps[ReportForm]:
         """The attempt has failed; its job's retry policy, which knows errors by their `kind`,
-        decides what follows. `permanent`: no retry can help."""
-        body = {"message": message, "permanent": permanent}
+        decides what follows. `permanent`: no retry can help. A long `message` is cut; in place of
+        an empty one stands the kind."""
+        # An exception's text may be anything: a report that is refused would leave the run open.
+        text = message[:_LONGEST_MESSAGE].encode(errors="replace").decode()
+        body = {"message": text or kind or "failed", "permanent": permanent}
         named = body if kind is None else {**body, "kind": kind}
         answer: ReportForm = yield from self._session.once("/fail", named, None)
         return answer

@@ -1,7 +1,6 @@
 """The receiving end of webhooks: signatures of the Standard Webhooks scheme."""
 
 import base64
-import binascii
 import hashlib
 import hmac
 import json
@@ -40,7 +39,7 @@ class Event:
 
 def verify(
     headers: Mapping[str, str],
-    body: bytes | str,
+    body: bytes | str | None,
     secret: str | Sequence[str],
     *,
     now: datetime | None = None,
@@ -48,10 +47,10 @@ def verify(
 ) -> Event:
     """The event that a webhook brings; raises InvalidSignature unless one of the secrets signed it.
 
-    `headers` are the request's, whatever their case, and `body` is its body as it came. While a
-    secret is changed, give the old and the new one. A text that begins with `whsec_` is a key in
-    base64; of any other its bytes are the key, as the deployment signs. Raises ValueError for a
-    secret that can be no key.
+    `headers` are the request's, whatever their case, and `body` is its body as it came; None, or
+    empty, where there is none. While a secret is changed, give the old and the new one. A text that
+    begins with `whsec_` is a key in base64; of any other its bytes are the key, as the deployment
+    signs. Raises ValueError for a secret that can be no key.
     """
     given = {name.lower(): value for name, value in headers.items()}
     run_id, sent, signatures = (
@@ -61,8 +60,8 @@ def verify(
     if not secrets:
         raise ValueError("give at least one secret")
     keys = [_key(number, text) for number, text in enumerate(secrets)]
-    content = body.encode() if isinstance(body, str) else body
-    # Some servers keep bytes of headers that are no text as halves of surrogate pairs.
+    # Some servers keep bytes that are no text as halves of surrogate pairs.
+    content = body.encode(errors="surrogatepass") if isinstance(body, str) else bytes(body or b"")
     signed = f"{run_id}.{sent}.".encode(errors="surrogatepass") + content
     expected = [hmac.new(key, signed, hashlib.sha256).digest() for key in keys]
     found = _signatures(signatures)
@@ -88,7 +87,7 @@ def _key(number: int, secret: str) -> bytes:
     else:
         try:
             key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
-        except binascii.Error:
+        except ValueError:
             # Without the cause: it may quote the secret.
             message = f"secret {number} is no key: after {_PREFIX} must follow base64"
             raise ValueError(message) from None

@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from carillon.api.runs.completions import FailBody
 from carillon.client import AsyncCompletion, Completion, Conflict, NotFound
 from carillon.errors import InvalidFieldError
 from tests.unit.client.conftest import FakeClock, Script
@@ -69,6 +70,18 @@ def test_a_report_is_repeated_while_no_answer_comes(asked: Callable[[Script, Ask
     script = Script().fail(httpx2.ReadTimeout("lost")).then(503).then(200, ANSWER)
     assert asked(script, lambda c: c.complete(1)) == ANSWER
     assert len(script.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "message", ["", "x" * 5_000, "\U0001f525" * 5_000, "no file \udcff", str(KeyError())]
+)
+def test_whatever_an_error_says_is_a_report_that_is_taken(
+    asked: Callable[[Script, Ask], Any], message: str
+) -> None:
+    script = Script().then(200, ANSWER)
+    asked(script, lambda c: c.fail(message, kind="KeyError"))
+    body = FailBody.model_validate_json(script.requests[0].content)
+    assert body.message[:8] == (message.replace("\udcff", "?") or "KeyError")[:8]
 
 
 def test_refusals_are_told_apart(asked: Callable[[Script, Ask], Any]) -> None:

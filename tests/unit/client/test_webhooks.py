@@ -65,6 +65,19 @@ def test_another_body_or_secret_is_refused() -> None:
             verify(HEADERS, body, secret, now=SENT_AT)
 
 
+def test_a_body_that_is_no_text_is_refused() -> None:
+    """Some servers keep bytes that are no UTF-8 as halves of surrogate pairs."""
+    with pytest.raises(InvalidSignature, match="webhook-signature"):
+        verify(HEADERS, BODY + "\udcff", KEY, now=SENT_AT)
+
+
+def test_a_request_without_a_body_has_none() -> None:
+    """As gateways hand it to a function: null, or an empty text."""
+    signed = HEADERS | {"WEBHOOK-SIGNATURE": Webhook(KEY).sign(RUN_ID, SENT_AT, "")}
+    for body in (None, "", b""):
+        assert verify(signed, body, KEY, now=SENT_AT).payload is None
+
+
 def test_a_missing_header_is_named() -> None:
     with pytest.raises(InvalidSignature, match="webhook-id is missing"):
         verify({}, BODY, KEY, now=SENT_AT)
@@ -111,7 +124,7 @@ def test_a_time_that_is_none_is_refused_though_it_is_signed() -> None:
         verify(signed, BODY, KEY, now=SENT_AT)
 
 
-@pytest.mark.parametrize("secret", ["", "whsec_", "whsec_no base64", [], [KEY, ""]])
+@pytest.mark.parametrize("secret", ["", "whsec_", "whsec_no base64", "whsec_é", [], [KEY, ""]])
 def test_a_secret_that_can_be_no_key_is_the_caller_s_fault(secret: Any) -> None:
     with pytest.raises(ValueError, match="secret") as caught:
         verify(HEADERS, BODY, secret, now=SENT_AT)
