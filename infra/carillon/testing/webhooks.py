@@ -28,6 +28,15 @@ class Answer:
     body: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Raises TypeError where a member is of another type."""
+        texts = (self.body, *self.headers, *self.headers.values())
+        if not isinstance(self.status, int) or not all(isinstance(each, str) for each in texts):
+            raise TypeError(
+                f"{self!r} is no answer: its status is a number, its body and headers are texts, "
+                "such as Answer(503, 'busy', {'Retry-After': '90'})"
+            )
+
 
 WebhookFunction = Callable[[WebhookCall], Answer | int | None]
 """Answers an Answer, or a status; None is 200."""

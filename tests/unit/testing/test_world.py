@@ -129,6 +129,22 @@ def test_a_result_is_whole_where_its_job_keeps_it_so(carillon: World, target: An
     assert "x" * 600 not in (beginning.result or "")
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda: Answer(200, {"ok": True}),  # type: ignore[arg-type]
+        lambda: Answer(200, b"ok"),  # type: ignore[arg-type]
+        lambda: Answer(503, "busy", {"Retry-After": 90}),  # type: ignore[dict-item]
+        lambda: Answer("503"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_answer_that_is_none_ends_the_test_and_says_why(carillon: World, answer: Any) -> None:
+    carillon.on_webhook(HOOK["url"], lambda call: answer())
+    carillon.put("hourly", schedule="@hourly", target=HOOK)
+    with pytest.raises(TypeError, match=r"such as Answer\(503, 'busy', {'Retry-After': '90'}\)"):
+        carillon.run_for("1h")
+
+
 def test_failures_come_as_often_as_asked(carillon: World) -> None:
     carillon.put("hourly", schedule="@hourly", target=HOOK, retry=RETRY, events=["run.dead"])
     carillon.fail("hourly", times=4, error="http_503")
