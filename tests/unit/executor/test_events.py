@@ -10,7 +10,7 @@ from carillon.domain.execution.callbacks import job_event
 from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.job import JobState
 from carillon.domain.policies import CatchUp
-from carillon.domain.run import AttemptRecord, RunError, RunKind, RunStatus
+from carillon.domain.run import AttemptRecord, DeadReason, RunError, RunKind, RunStatus
 from carillon.executor.runs.lifecycle_events import ended
 from tests.support.world import World
 from tests.unit.domain.samples import NOON, job, run
@@ -28,6 +28,12 @@ def test_a_takeover_that_ends_skipped_tells_of_the_attempt_before() -> None:
         (EventType.RUN_FAILED, 1),
         (EventType.RUN_SKIPPED, 2),
     ]
+
+
+@pytest.mark.parametrize("reason", sorted({*DeadReason} - {DeadReason.REFUSED}))
+def test_a_takeover_that_ends_dead_before_its_call_tells_of_the_attempt_before(reason: str) -> None:
+    dead = types(RunStatus.DEAD, 2, attempts=(DIED,), reason=reason, attempt_started_at=None)
+    assert dead == [(EventType.RUN_FAILED, 1), (EventType.RUN_DEAD, 2)]
 
 
 def test_a_retry_that_ends_skipped_has_told_of_the_attempt_before() -> None:

@@ -147,13 +147,19 @@ def ended(run: Run, job: Job) -> Iterator[Event]:
             yield _of_run(EventType.RUN_FAILED, run, job, at)
             yield _of_run(EventType.RUN_RETRYING, run, job, at)
         case RunStatus.DEAD | RunStatus.TIMED_OUT:
-            if run.reason == DeadReason.EXECUTOR_DIED:
-                yield from _died_before(run, job)
-            elif run.attempt_started_at is not None and run.attempt <= job.spec.retry.max_attempts:
+            if _was_called(run, job):
                 yield _of_run(EventType.RUN_FAILED, run, job, at)
+            else:
+                yield from _died_before(run, job)
             yield _of_run(EventType.RUN_DEAD, run, job, at)
         case _:
             return
+
+
+def _was_called(run: Run, job: Job) -> bool:
+    """True if the attempt of a dead run had begun: it was not claimed only to be given up."""
+    is_given_up = run.reason == DeadReason.EXECUTOR_DIED or run.attempt_started_at is None
+    return not is_given_up and run.attempt <= job.spec.retry.max_attempts
 
 
 def _of_run(what: EventType, run: Run, job: Job | None, at: datetime) -> Event:
