@@ -85,6 +85,7 @@ class World:
                 segments=1,
                 function_timeout_seconds=options.executor_timeout_seconds,
                 page_size=1000,
+                records=True,
             ),
             SimulatedTargets(self._loop, self._endpoints.behave),
             skips_idle_ticks=True,

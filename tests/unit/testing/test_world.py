@@ -99,6 +99,19 @@ def test_jobs_are_paused_resumed_run_and_deleted(carillon: World) -> None:
     assert times(carillon, "hourly") == ["01 00:00", "01 02:00"]
 
 
+def test_changes_are_told_as_events(carillon: World) -> None:
+    carillon.put("hourly", schedule="@hourly", target=HOOK, events=["job.changed", "job.paused"])
+    carillon.pause("hourly")
+    carillon.delete("hourly")
+    told = [(event["type"], event["data"].get("action")) for event in carillon.events]
+    assert told == [
+        ("carillon.job.changed", "create"),
+        ("carillon.job.changed", "pause"),
+        ("carillon.job.paused", None),
+        ("carillon.job.changed", "delete"),
+    ]
+
+
 def test_a_run_by_hand_takes_a_payload_of_its_own(carillon: World) -> None:
     got: list[Any] = []
     carillon.on_webhook(HOOK["url"], lambda call: got.append(call.payload))
