@@ -18,7 +18,7 @@ from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.wheel.announced import announced_messages, begins_late
 from carillon.domain.wheel.entry import (
-    YOUNG_ENTRY,
+    COMMITTED_WITHIN,
     Entry,
     entries_of,
     entry_of_message,
@@ -34,8 +34,6 @@ from carillon.stores.ports import JobStore, LaneQueue, Stores, VersionedRows, Wh
 
 UNCOMMITTED_DELAY_SECONDS = 5
 """Messages sent before the job row is committed stay hidden at least this long."""
-_TIMELY = YOUNG_ENTRY / 2
-"""Until then a generation is to be committed: who meets its entries later may remove them."""
 _AT_ONCE = YOUNG_MESSAGE / 2
 """Until then none of its messages has been dropped, whatever the clock of an executor that met it
 before its commit."""
@@ -81,7 +79,7 @@ class Indexer:
         executors drop it by its generation id.
         """
         announced = self._put(job, self._clock.now())
-        if self._is_after(job, _TIMELY):
+        if self._is_after(job, COMMITTED_WITHIN):
             return False
         if revision is None:
             committed = self._jobs.create(job)

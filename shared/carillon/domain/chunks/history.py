@@ -14,12 +14,9 @@ from operator import attrgetter, itemgetter
 from carillon.domain.chunks.looking import Look, look_at, places_of
 from carillon.domain.chunks.placing import Place, chunked_from
 from carillon.domain.job import Job, JobState
-from carillon.domain.wheel.entry import YOUNG_ENTRY, minute_of, minute_start
+from carillon.domain.wheel.entry import COMMITTED_WITHIN, minute_of, minute_start
 from carillon.schedules import Schedule
 
-_COMMITTED_WITHIN = YOUNG_ENTRY / 2
-"""A chunk may read its job until a change is committed, which begins before that
-(`services/indexer.py`)."""
 _CLAIMED_WITHIN = timedelta(days=1)
 """How late a chunk may be claimed: its message waits through a backlog or an outage."""
 _SECOND = timedelta(seconds=1)
@@ -51,9 +48,9 @@ class GenerationRecord:
 
     def look(self, fire_at: datetime) -> Look | None:
         """Where its occurrence would be; None where it covers none at this instant, or none that
-        goes in a chunk."""
+        goes in a chunk. A chunk may read its job until the change is committed that ended it."""
         look = look_at(self.job_id, self.generation_id, self.place, fire_at)
-        is_covered = self.from_at < fire_at <= self.until_at + _COMMITTED_WITHIN
+        is_covered = self.from_at < fire_at <= self.until_at + COMMITTED_WITHIN
         return look if is_covered and chunked_from(self.generation_id) <= look.minute else None
 
     def newest_first(
@@ -62,7 +59,7 @@ class GenerationRecord:
         """Its occurrences in [oldest, newest] that may have gone in chunks by now."""
         spread = timedelta(seconds=self.place.spread_seconds)
         begin = max(oldest, minute_start(chunked_from(self.generation_id)) - spread)
-        until = min(newest, self.until_at + _COMMITTED_WITHIN, now - spread)
+        until = min(newest, self.until_at + COMMITTED_WITHIN, now - spread)
         fire_at = self.schedule.previous(until.replace(microsecond=0) + _SECOND)
         while fire_at is not None and fire_at >= begin and fire_at > self.from_at:
             yield fire_at, look_at(self.job_id, self.generation_id, self.place, fire_at)
@@ -125,7 +122,7 @@ def _record(job: Job, until_at: datetime, lifetime: timedelta) -> GenerationReco
     ended_at = min(until_at, job.updated_at) if job.is_tombstone else until_at
     spread = timedelta(seconds=job.place.spread_seconds)
     generation_id = job.generation.generation_id
-    if minute_of(ended_at + _COMMITTED_WITHIN + spread) < chunked_from(generation_id):
+    if minute_of(ended_at + COMMITTED_WITHIN + spread) < chunked_from(generation_id):
         return None  # or a job that is changed each minute would leave a record each minute
     return GenerationRecord(
         owner=job.owner,
@@ -136,5 +133,5 @@ def _record(job: Job, until_at: datetime, lifetime: timedelta) -> GenerationReco
         until_at=ended_at,
         schedule=job.schedule,
         place=job.place,
-        expires_at=ended_at + spread + _COMMITTED_WITHIN + _CLAIMED_WITHIN + lifetime,
+        expires_at=ended_at + spread + COMMITTED_WITHIN + _CLAIMED_WITHIN + lifetime,
     )

@@ -13,10 +13,6 @@ from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.wheel.entry import YOUNG_ENTRY, minute_of
 
-_COMMITTED_WITHIN = YOUNG_ENTRY
-"""From the making of a generation to its commit, which may stand still, and the difference of two
-clocks."""
-
 CLAIMED_WITHIN = LATE + timedelta(seconds=5)
 """A chunk that is claimed later than that after its time runs nothing; with the difference of two
 clocks."""
@@ -56,7 +52,7 @@ def places_of(job: Job, fire_at: datetime) -> Iterator[Look]:
 def was_just_changed(job: Job, fire_at: datetime) -> bool:
     """True if a chunk may have run the occurrence under a generation that was replaced since."""
     made_at = id_created_at(job.generation.generation_id)
-    return bool(job.replaced) and made_at >= fire_at - _COMMITTED_WITHIN
+    return bool(job.replaced) and made_at >= fire_at - YOUNG_ENTRY
 
 
 def looks_of(job: Job, message: Message) -> Iterator[Look]:
@@ -69,7 +65,7 @@ def looks_of(job: Job, message: Message) -> Iterator[Look]:
     newer = job.generation.generation_id
     for known in job.replaced:
         replaced_at, newer = id_created_at(newer), known.generation_id
-        if known.place is None or replaced_at < message.key.fire_at - _COMMITTED_WITHIN:
+        if known.place is None or replaced_at < message.key.fire_at - YOUNG_ENTRY:
             continue
         look = look_at(job.job_id, known.generation_id, known.place, message.key.fire_at)
         if chunked_from(known.generation_id) <= look.minute:

@@ -18,8 +18,11 @@ from carillon.schedules.placement.slots import is_zone_dependent, zone_digest
 TICK_OUTAGE_DAYS = 14
 """Ticks may be down this long and lose nothing: dated entries live that long after their minute."""
 DATED_ENTRY_LIFETIME = timedelta(days=TICK_OUTAGE_DAYS)
-YOUNG_ENTRY = timedelta(hours=1)
-"""An entry of an unknown generation this young may belong to a creator that has yet to commit."""
+COMMITTED_WITHIN = timedelta(minutes=30)
+"""A generation is committed so long after it was made, or not at all."""
+YOUNG_ENTRY = 2 * COMMITTED_WITHIN
+"""An entry of an unknown generation this young may belong to a creator that has yet to commit, by
+whatever clocks."""
 ZONE_CHANGE = timedelta(hours=26)
 """A change of a zone's rules moves a local time by less: the largest offsets of the IANA database
 are +14 h and -12 h apart."""
