@@ -312,7 +312,7 @@ class TestOtherRows:
             for number, minute in enumerate((0, MINUTE))
         ]
         kit.wheel.put_entries(entries)
-        found = kit.wheel.query(segment, Slot(SlotKind.HOURLY, 17)).entries
+        found = kit.wheel.query(segment, Slot(SlotKind.HOURLY, 17)).items
         assert sorted(each.chunked_from for each in found) == [0, MINUTE]
         assert set(found) == set(entries)
 

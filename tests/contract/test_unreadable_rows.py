@@ -63,7 +63,7 @@ def test_an_entry_that_cannot_be_read_is_told_by_its_key_among_the_others(
     (_, item, _) = aws_kit.raw_items(table, segment_slot=f"{segment}#h17")
     put_spoilt(table, item, spoilt)
     page = aws_kit.wheel.query(segment, HOURLY_17)
-    assert page.entries == (entries[0], entries[2])
+    assert page.items == (entries[0], entries[2])
     assert list(page.unreadable) == [entries[1].key]
 
 

@@ -35,16 +35,16 @@ LEASE_UNTIL = NOW + timedelta(seconds=45)
 
 def _all_entries(kit: Kit, segment: int, slot: Slot = HOURLY_17) -> list[Entry]:
     page = kit.wheel.query(segment, slot)
-    entries = list(page.entries)
-    while page.last_key is not None:
-        page = kit.wheel.query(segment, slot, page.last_key)
-        entries += page.entries
+    entries = list(page.items)
+    while page.next_cursor is not None:
+        page = kit.wheel.query(segment, slot, page.next_cursor)
+        entries += page.items
     return entries
 
 
 def test_an_empty_slot_has_an_empty_page(kit: Kit) -> None:
     page = kit.wheel.query(kit.new_segment(), HOURLY_17)
-    assert (page.entries, page.last_key) == ((), None)
+    assert (page.items, page.next_cursor) == ((), None)
 
 
 def test_nothing_to_put_is_nothing_done(kit: Kit) -> None:
@@ -121,11 +121,11 @@ def test_a_query_goes_on_behind_any_key(kit: Kit) -> None:
     owner, segment = kit.new_owner(), kit.new_segment()
     entries = sorted((an_entry(owner, segment, n) for n in range(5)), key=lambda entry: entry.key)
     kit.wheel.put_entries(entries)
-    assert list(kit.wheel.query(segment, HOURLY_17, entries[2].key).entries) == entries[3:]
+    assert list(kit.wheel.query(segment, HOURLY_17, entries[2].key).items) == entries[3:]
     between = entries[2].key + "!"
-    assert list(kit.wheel.query(segment, HOURLY_17, between).entries) == entries[3:]
+    assert list(kit.wheel.query(segment, HOURLY_17, between).items) == entries[3:]
     behind = kit.wheel.query(segment, HOURLY_17, entries[4].key)
-    assert (behind.entries, behind.last_key) == ((), None)
+    assert (behind.items, behind.next_cursor) == ((), None)
 
 
 def test_segments_and_slots_are_apart(kit: Kit) -> None:
@@ -182,9 +182,9 @@ def test_a_watch_has_entries_beside_the_jobs_own(kit: Kit) -> None:
     watch = dataclasses.replace(entry, within_seconds=600, spread_seconds=600)
     kit.wheel.put_entries([entry, watch])
     page = kit.wheel.query(segment, entry.slot)
-    assert page.entries == (entry, watch)
+    assert page.items == (entry, watch)
     kit.wheel.remove_entries(segment, [(entry.slot, watch.key)])
-    assert kit.wheel.query(segment, entry.slot).entries == (entry,)
+    assert kit.wheel.query(segment, entry.slot).items == (entry,)
 
 
 def test_an_unknown_segment_has_no_control(kit: Kit) -> None:

@@ -201,7 +201,7 @@ def test_reads_are_single_and_strong(aws_kit: Kit, wire: Wire) -> None:
     aws_kit.operations.get(owner, "any")
     aws_kit.wheel.get_control(segment)
     page = aws_kit.wheel.query(segment, HOURLY_17)
-    assert (len(page.entries), page.last_key) == (3, None)
+    assert (len(page.items), page.next_cursor) == (3, None)
     aws_kit.runs.list(owner, job_id(), 10, consistent=True)
     assert wire.operations() == ["GetItem"] * 6 + ["Query"] * 2
     assert all(call.body["ConsistentRead"] is True for call in wire.calls)
@@ -214,10 +214,10 @@ def test_a_wheel_page_is_one_request_even_when_there_is_more(aws_kit: Kit, wire:
     aws_kit.wheel.put_entries(entries)
     wire.calls.clear()
     page = aws_kit.wheel.query(segment, HOURLY_17)
-    assert page.last_key == page.entries[-1].key
-    assert 80 < len(page.entries) < 110
-    rest = aws_kit.wheel.query(segment, HOURLY_17, page.last_key)
-    assert [*page.entries, *rest.entries] == sorted(entries, key=lambda entry: entry.key)
+    assert page.next_cursor == page.items[-1].key
+    assert 80 < len(page.items) < 110
+    rest = aws_kit.wheel.query(segment, HOURLY_17, page.next_cursor)
+    assert [*page.items, *rest.items] == sorted(entries, key=lambda entry: entry.key)
     assert wire.operations() == ["Query", "Query"]
 
 

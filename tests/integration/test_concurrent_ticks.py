@@ -13,12 +13,12 @@ from carillon.clock import ManualClock, SystemClock
 from carillon.domain.job import Job, Lane
 from carillon.domain.message import decode
 from carillon.domain.run import RunStatus
-from carillon.domain.wheel.entry import Slot, minute_end
+from carillon.domain.wheel.entry import Entry, Slot, minute_end
 from carillon.domain.wheel.segment import Control
 from carillon.errors import HeldError
 from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
-from carillon.stores.ports import EntryPage, WheelStore
+from carillon.stores.ports import Page, WheelStore
 from carillon.tick.counting import SegmentOutcome, SegmentReport
 from carillon.tick.sharing import NO_SHARE, Share
 from tests.integration.system import System, Undelayed
@@ -52,7 +52,7 @@ class DyingWheel:
                 raise Killed
         return self._wheel.put_control(control, over)
 
-    def query(self, segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
+    def query(self, segment: int, slot: Slot, after_key: str | None = None) -> Page[Entry]:
         return self._wheel.query(segment, slot, after_key)
 
     def get_control(self, segment: int) -> Control | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 
 from carillon.clock import Clock
 from carillon.domain.events import Event, EventType
@@ -11,6 +12,7 @@ from carillon.domain.message import Message
 from carillon.domain.wheel.entry import Entry, minute_of, slots_of_minute
 from carillon.domain.wheel.pace import BUCKETS, bucket_of
 from carillon.domain.wheel.segment import Control
+from carillon.stores.cursors import pages
 from carillon.stores.ports import WheelStore
 
 _SUBJECT = "scheduler"
@@ -54,13 +56,8 @@ def _minutes(control: Control) -> Iterator[int]:
 
 def _entries(wheel: WheelStore, segment: int, minute: int) -> Iterator[Entry]:
     for slot in slots_of_minute(minute):
-        after_key: str | None = None
-        while True:
-            page = wheel.query(segment, slot, after_key)
-            yield from page.entries
-            after_key = page.last_key
-            if after_key is None:
-                break
+        for page in pages(partial(wheel.query, segment, slot)):
+            yield from page.items
 
 
 class SegmentOutcome(StrEnum):

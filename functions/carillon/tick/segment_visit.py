@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 from carillon.clock import ceil_second
@@ -37,6 +38,7 @@ from carillon.errors import (
 )
 from carillon.schedules import SlotKind
 from carillon.services.calendar_reader import CalendarReader
+from carillon.stores.cursors import pages
 from carillon.tick.chunking import Gathered, Planned, may_be_chunked
 from carillon.tick.counting import SegmentOutcome, SegmentReport, count_late
 from carillon.tick.lease import Lease, LeaseLostError
@@ -197,16 +199,12 @@ class Visit:
 
     def _slot(self, slot: Slot, after_key: str | None, minute: int) -> None:
         segment = self._control.segment
-        while True:
-            page = self._ports.wheel.query(segment, slot, after_key)
+        for page in pages(partial(self._ports.wheel.query, segment, slot), after_key):
             for key, reason in page.unreadable.items():
                 self._ports.on_bad_entry(segment, slot.key, key, reason)
-            for entry in page.entries:
+            for entry in page.items:
                 self._entry(entry, minute)
                 self._keep_lease(Cursor(minute, slot.key, entry.key))
-            after_key = page.last_key
-            if after_key is None:
-                return
 
     def _entry(self, entry: Entry, minute: int) -> None:
         """Decide all of it first, then act: one bad entry must not stop the others' minute, but

@@ -247,7 +247,7 @@ class Collector:
     def _is_readable(self, entry: SetAside, slot: Slot) -> bool:
         """True if it can be read by now: a reindex writes under the same key."""
         page = self._stores.wheel.query(entry.segment, slot, entry.key[:-1])
-        return any(each.key == entry.key for each in page.entries)
+        return any(each.key == entry.key for each in page.items)
 
 
 def _millis(instant: datetime) -> int:

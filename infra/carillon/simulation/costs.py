@@ -232,7 +232,7 @@ _READS: dict[tuple[str, str], Rows] = {
     ("jobs", "list"): _page,
     ("calendars", "get"): _answered,
     ("calendars", "list"): _page,
-    ("wheel", "query"): lambda args, answer: answer.entries,
+    ("wheel", "query"): lambda args, answer: answer.items,
     ("wheel", "holds"): lambda args, answer: (),
     ("wheel", "get_control"): _answered,
     ("wheel", "examine_control"): lambda args, answer: (),

@@ -43,9 +43,9 @@ def decode_cursor(scope: tuple[str, ...], cursor: str) -> str:
     raise InvalidFieldError("cursor", REFUSED)
 
 
-def pages(read: Callable[[str | None], Page[_T]]) -> Iterator[Page[_T]]:
-    """All pages of a list; `read` answers the one behind a cursor, None for the first."""
-    cursor: str | None = None
+def pages(read: Callable[[str | None], Page[_T]], cursor: str | None = None) -> Iterator[Page[_T]]:
+    """The pages of a list from `cursor` on; `read` answers the one behind a cursor, None for the
+    first."""
     while True:
         page = read(cursor)
         yield page

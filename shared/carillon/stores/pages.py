@@ -22,7 +22,7 @@ class Page(Generic[Item]):
 
     items: tuple[Item, ...]
     next_cursor: str | None = None
-    unreadable: Mapping[str, str] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def whole(self) -> tuple[Item, ...]:

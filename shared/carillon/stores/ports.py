@@ -9,8 +9,8 @@ strongly consistent unless stated otherwise. Implementations hold no state of a 
 used from several threads.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
@@ -164,18 +164,6 @@ class VersionedRows(Protocol[Row]):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPage:
-    """Entries of one slot in the order of their keys; `last_key` is None at the end.
-
-    Rows that cannot be read as entries are left out; `unreadable` has the reasons by their keys.
-    """
-
-    entries: tuple[Entry, ...]
-    last_key: str | None
-    unreadable: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-
 class WheelStore(Protocol):
     """Entries by (segment, slot, entry key), and one control item per segment."""
 
@@ -186,8 +174,9 @@ class WheelStore(Protocol):
         """
         ...
 
-    def query(self, segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
-        """One page of the slot's entries with keys greater than `after_key`."""
+    def query(self, segment: int, slot: Slot, after_key: str | None = None) -> Page[Entry]:
+        """One page of the slot's entries with keys greater than `after_key`, in their order; the
+        cursor is the last one's key."""
         ...
 
     def holds(self, segment: int, slot: Slot, entry_key: str) -> bool:

@@ -53,7 +53,7 @@ def test_a_deleted_job_leaves_no_entry_and_no_row_after_what_was_announced(
         assert row is not None
         for number in range(60):
             page = stores.wheel.query(row.segment, Slot(SlotKind.HOURLY, number))
-            assert [entry for entry in page.entries if entry.job_id == job_id] == []
+            assert [entry for entry in page.items if entry.job_id == job_id] == []
         runs = read(stores, owner, [job_id]).runs[job_id]
     assert [run.key.fire_at for run in runs if run.key.fire_at > over_at] == []
     assert len(runs) <= ANNOUNCED.total_seconds()

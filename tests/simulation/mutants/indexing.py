@@ -4,6 +4,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import carillon.domain.execution.start_decision as starting
@@ -18,6 +19,7 @@ from carillon.domain.wheel.segment import Control
 from carillon.errors import CarillonError
 from carillon.services.indexer import Indexer
 from carillon.simulation.seams import EVENTUAL, SimulatedStores
+from carillon.stores.cursors import pages
 from carillon.stores.memory.wheel import MemoryWheelStore
 from tests.simulation.mutants.kit import (
     LANES,
@@ -62,11 +64,9 @@ def _row_first(original: Code) -> Code:
 def _any_entry_of_the_job(original: Code) -> Code:
     def remove_entries(self: MemoryWheelStore, segment: int, keys: Any) -> None:
         for slot, entry_key in keys:
-            job_id, page, after = entry_key.partition("#")[0], None, None
-            while page is None or page.last_key is not None:
-                page = self.query(segment, slot, after)
-                after = page.last_key
-                of_the_job = [entry for entry in page.entries if entry.job_id == job_id]
+            job_id = entry_key.partition("#")[0]
+            for page in pages(partial(self.query, segment, slot)):
+                of_the_job = [entry for entry in page.items if entry.job_id == job_id]
                 original(self, segment, [(slot, entry.key) for entry in of_the_job])
 
     return remove_entries

@@ -25,7 +25,7 @@ from carillon.schedules import SlotKind, parse_schedule
 from carillon.simulation.faults import Chaos, Fault, Faults
 from carillon.simulation.loop import Loop
 from carillon.stores.memory.wheel import MemoryWheelStore
-from carillon.stores.ports import EntryPage
+from carillon.stores.ports import Page
 from carillon.tick.segment_visit import Visit
 from tests.simulation.judging.recorder import PLANTED
 from tests.simulation.mutants.kit import (
@@ -236,11 +236,11 @@ def _a_bad_entry(segment: int, slot: Slot) -> Entry:
 def _with_a_bad_entry(original: Code) -> Code:
     """Of each dated slot the first page begins with a bad entry."""
 
-    def query(self: Any, segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
-        page: EntryPage = original(self, segment, slot, after_key)
+    def query(self: Any, segment: int, slot: Slot, after_key: str | None = None) -> Page[Entry]:
+        page: Page[Entry] = original(self, segment, slot, after_key)
         if slot.kind is not SlotKind.DATED or after_key is not None:
             return page
-        return replace(page, entries=(_a_bad_entry(segment, slot), *page.entries))
+        return replace(page, items=(_a_bad_entry(segment, slot), *page.items))
 
     return query
 

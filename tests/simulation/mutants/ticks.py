@@ -19,7 +19,7 @@ from carillon.schedules.base import Fold
 from carillon.schedules.kinds.cron import Cron
 from carillon.simulation.deployment import Deployment
 from carillon.stores.memory.wheel import MemoryWheelStore
-from carillon.stores.ports import EntryPage, WheelStore
+from carillon.stores.ports import Page, WheelStore
 from carillon.tick.counting import SegmentOutcome, SegmentReport
 from carillon.tick.dispatcher import Dispatcher
 from carillon.tick.ports import TickPorts
@@ -48,7 +48,7 @@ class _AskedBefore:
 
     def __init__(self, wheel: WheelStore) -> None:
         self._wheel = wheel
-        self._pages: dict[tuple[int, Slot, str | None], EntryPage] = {}
+        self._pages: dict[tuple[int, Slot, str | None], Page[Entry]] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._wheel, name)
@@ -61,7 +61,7 @@ class _AskedBefore:
                     self._ask(control.segment, slot)
         return self._wheel.put_control(control, over)
 
-    def query(self, segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
+    def query(self, segment: int, slot: Slot, after_key: str | None = None) -> Page[Entry]:
         known = self._pages.get((segment, slot, after_key))
         return known or self._wheel.query(segment, slot, after_key)
 
@@ -69,7 +69,7 @@ class _AskedBefore:
         after: str | None = None
         while True:
             page = self._pages[segment, slot, after] = self._wheel.query(segment, slot, after)
-            after = page.last_key
+            after = page.next_cursor
             if after is None:
                 return
 
@@ -237,9 +237,9 @@ def _drifts(original: Code) -> Code:
 
 
 def _first_page(original: Code) -> Code:
-    def query(self: Any, segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
-        page: EntryPage = original(self, segment, slot, after_key)
-        return replace(page, last_key=None)
+    def query(self: Any, segment: int, slot: Slot, after_key: str | None = None) -> Page[Entry]:
+        page: Page[Entry] = original(self, segment, slot, after_key)
+        return replace(page, next_cursor=None)
 
     return query
 

@@ -24,6 +24,7 @@ from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Chaos, Draws, Fault, Strike, Struck
 from carillon.simulation.loop import Loop, RunawayError
 from carillon.simulation.targets import Behaviour, SimulatedTargets, TargetCall
+from carillon.stores.cursors import pages
 from tests.simulation.judging.audited import audited
 from tests.simulation.judging.checker import violations
 from tests.simulation.judging.evidence import Evidence
@@ -286,11 +287,8 @@ def _filed(deployment: Deployment) -> Iterator[Message]:
     for segment in range(deployment.options.segments):
         for later in range(_FILED_MINUTES):
             slot = Slot(SlotKind.DATED, minute + later)
-            after_key: str | None = ""
-            while after_key is not None:
-                page = deployment.stores.wheel.query(segment, slot, after_key or None)
-                yield from (entry.message for entry in page.entries if entry.message is not None)
-                after_key = page.last_key
+            for page in pages(partial(deployment.stores.wheel.query, segment, slot)):
+                yield from (entry.message for entry in page.items if entry.message is not None)
 
 
 def _expire_each_minute(deployment: Deployment) -> None:

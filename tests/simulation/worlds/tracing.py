@@ -18,7 +18,7 @@ from carillon.domain.wheel.entry import Entry, Slot
 from carillon.domain.wheel.segment import Control
 from carillon.executor.targets import Call
 from carillon.simulation.loop import Loop, Task
-from carillon.stores.ports import EntryPage, Page
+from carillon.stores.ports import Page
 from tests.simulation.worlds.scenario import Scenario
 
 _LONGEST = 160
@@ -92,8 +92,6 @@ def describe(value: object) -> str:
             return f"{value.key} in {describe(value.slot)}"
         case Slot():
             return f"{value.kind.value} {value.number}"
-        case EntryPage():
-            return describe(value.entries)
         case Page():
             return describe(value.items)
         case Operation():

@@ -236,7 +236,7 @@ class TestClosedLate:
         assert report.message.key.fire_at == NOON + timedelta(days=2)
         assert world.runs.get(message.key) is None
         slot = Slot(SlotKind.DATED, minute_of(report.message.due_at))
-        (entry,) = world.wheel.query(job.segment, slot).entries
+        (entry,) = world.wheel.query(job.segment, slot).items
         assert entry.message == report.message, "farther than a queue can delay: by the wheel"
 
     def test_a_calendar_that_cannot_be_read_at_a_takeover_forgets_no_attempt(

@@ -113,10 +113,10 @@ class TestEntries:
         first_end = minute_start(entries[1].slot.number) + DATED_ENTRY_LIFETIME
         assert wheel.expire(first_end - timedelta(seconds=1)) == []
         assert wheel.expire(first_end) == entries[1:3]
-        assert wheel.query(1, entries[1].slot).entries == ()
-        assert wheel.query(1, entries[0].slot).entries == (entries[0],)
+        assert wheel.query(1, entries[1].slot).items == ()
+        assert wheel.query(1, entries[0].slot).items == (entries[0],)
         assert wheel.expire(first_end + 999 * DAY) == [entries[0]]
-        assert wheel.query(1, entries[3].slot).entries == (entries[3],)
+        assert wheel.query(1, entries[3].slot).items == (entries[3],)
 
     def test_a_standing_entry_goes_after_the_end_of_its_schedule(
         self, wheel: MemoryWheelStore
@@ -145,10 +145,10 @@ class TestEntries:
         slot = entries[0].slot
         wheel.put_entries(entries[:4] + entries[5:])
         page = wheel.query(1, slot)
-        assert page.entries == tuple(entries[:3])
+        assert page.items == tuple(entries[:3])
         wheel.put_entries([entries[4], entries[0]])
         wheel.remove_entries(1, [(slot, entries[3].key)])
-        assert wheel.query(1, slot, page.last_key).entries == tuple(entries[4:7])
+        assert wheel.query(1, slot, page.next_cursor).items == tuple(entries[4:7])
 
     def test_slots_that_are_empty_take_no_room(self, wheel: MemoryWheelStore) -> None:
         entries = [self.dated(days) for days in range(20)]

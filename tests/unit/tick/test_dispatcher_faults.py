@@ -27,7 +27,7 @@ def on_the_wheel(world: World, job: Job) -> list[Entry]:
     return [
         found
         for entry in entries_of(job)
-        for found in world.wheel.query(entry.segment, entry.slot).entries
+        for found in world.wheel.query(entry.segment, entry.slot).items
         if found.key == entry.key
     ]
 
@@ -85,7 +85,7 @@ def test_a_job_row_that_cannot_be_read_holds_up_no_other_job_and_keeps_its_chain
     assert [world.fired(other) for other in others] == [[fire_at]] * len(others)
     assert any(error.__name__ in where for where in world.bad_entries)
     following = Slot(SlotKind.DATED, minute_of(fire_at + timedelta(minutes=1001)))
-    assert [entry.job_id for entry in world.wheel.query(0, following).entries] == [job.job_id]
+    assert [entry.job_id for entry in world.wheel.query(0, following).items] == [job.job_id]
     world.run_until(START + timedelta(minutes=16))
     assert world.fired(job) == [fire_at], "the occurrence has waited for its row"
 

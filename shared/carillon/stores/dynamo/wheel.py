@@ -22,7 +22,7 @@ from carillon.schedules.parsing import is_combination
 from carillon.stores.dynamo.attributes import RawItem, instant_of
 from carillon.stores.dynamo.models import BacklogMap, ControlRow, CursorMap, SharesMap, WheelRow
 from carillon.stores.dynamo.table import Table, unchanged
-from carillon.stores.ports import EntryPage
+from carillon.stores.ports import Page
 
 CONTROL_KEY = "control"
 
@@ -217,7 +217,7 @@ class DynamoWheelStore:
         else:
             self._table.put_all(items, self._clock, self._entropy)
 
-    def query(self, segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
+    def query(self, segment: int, slot: Slot, after_key: str | None = None) -> Page[Entry]:
         partition = _partition(segment, slot)
         items, last_key = self._table.query(
             partition, after_key, limit=self._page_size, consistent=True
@@ -321,7 +321,7 @@ def schedule_of(text: str, item: RawItem) -> Schedule:
     )
 
 
-def _page(segment: int, slot: Slot, items: Sequence[RawItem], last_key: str | None) -> EntryPage:
+def _page(segment: int, slot: Slot, items: Sequence[RawItem], last_key: str | None) -> Page[Entry]:
     """The entries of a page; one that cannot be read must not stop the others' minute.
 
     Whatever a row of a bug or of a later version makes of the parsers, it is that row's alone.
@@ -333,7 +333,7 @@ def _page(segment: int, slot: Slot, items: Sequence[RawItem], last_key: str | No
             entries.append(entry_of(segment, slot, item))
         except Exception as error:
             unreadable[item["entry_key"]["S"]] = reason_of(error)
-    return EntryPage(tuple(entries), last_key, unreadable)
+    return Page(tuple(entries), last_key, unreadable)
 
 
 @lru_cache(maxsize=16_384)

@@ -10,7 +10,7 @@ from carillon.domain.wheel.entry import Entry, EntryKey, Slot
 from carillon.domain.wheel.segment import Control, Remains
 from carillon.errors import UnreadableRowError
 from carillon.stores.memory.rows import Expiry, KeyOrder
-from carillon.stores.ports import EntryPage
+from carillon.stores.ports import Page
 
 _Place = tuple[int, Slot]
 """A slot of a segment."""
@@ -41,19 +41,19 @@ class MemoryWheelStore:
             for entry in entries:
                 self._put((entry.segment, entry.slot), entry)
 
-    def query(self, segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
+    def query(self, segment: int, slot: Slot, after_key: str | None = None) -> Page[Entry]:
         place = (segment, slot)
         with self._lock:
             stored = self._slots.get(place)
             if stored is None:
-                return EntryPage((), None)
+                return Page((), None)
             keys = list(islice(self._orders[place].after(after_key), self._page_size + 1))
             page = tuple(stored[key] for key in keys[: self._page_size])
         last_key = page[-1].key if len(keys) > self._page_size else None
         if not self._bad_entries:
-            return EntryPage(page, last_key)
+            return Page(page, last_key)
         bad = [entry.key for entry in page if (segment, slot, entry.key) in self._bad_entries]
-        return EntryPage(
+        return Page(
             tuple(e for e in page if e.key not in bad), last_key, dict.fromkeys(bad, "spoilt")
         )
 

@@ -276,12 +276,12 @@ def test_its_standing_entries_go_when_the_generation_is_replaced(world: World) -
     job = watched(world)
     world.run_until(FIRST + 20 * MINUTE)
     slot = Slot(SlotKind.HOURLY, 40)
-    (entry,) = world.wheel.query(0, slot).entries
+    (entry,) = world.wheel.query(0, slot).items
     assert entry.key == f"{job.job_id}#{job.generation.generation_id}#watch"
     world.new_generation(job, "0 5 * * *")
     world.run_until(FIRST + 100 * MINUTE)
-    assert world.wheel.query(0, slot).entries == ()
-    assert world.wheel.query(0, Slot(SlotKind.HOURLY, 30)).entries == ()
+    assert world.wheel.query(0, slot).items == ()
+    assert world.wheel.query(0, Slot(SlotKind.HOURLY, 30)).items == ()
 
 
 def test_it_counts_from_the_place_in_the_window_and_goes_the_way_of_its_lane(world: World) -> None:

@@ -11,10 +11,10 @@ from carillon.domain.decisions import SkipReason
 from carillon.domain.job import Job
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import Run, RunKind, RunStatus
-from carillon.domain.wheel.entry import Slot, minute_of
+from carillon.domain.wheel.entry import Entry, Slot, minute_of
 from carillon.schedules import SlotKind, slots
 from carillon.stores.memory.messaging import Received
-from carillon.stores.ports import EntryPage
+from carillon.stores.ports import Page
 from tests.simulation.stories.story import HOUR, MINUTE, SECOND
 from tests.support.world import World
 
@@ -154,7 +154,7 @@ def test_places_are_given_once_however_often_the_tick_comes(ticks: int) -> None:
     far = []
     for segment in range(SEGMENTS):
         for minute in range(minute_of(RETURN), minute_of(RETURN) + 60):
-            entries = world.wheel.query(segment, Slot(SlotKind.DATED, minute)).entries
+            entries = world.wheel.query(segment, Slot(SlotKind.DATED, minute)).items
             far += [entry.message for entry in entries if entry.message is not None]
     near = [kept.message for kept in behind(world)]
     for message in [*near, *far]:
@@ -220,10 +220,10 @@ def test_no_pace_outlives_the_entry_of_a_one_shot() -> None:
     world.run_until(START + timedelta(minutes=2))
     query = world.wheel.query
 
-    def expiring(segment: int, slot: Slot, after_key: str | None = None) -> EntryPage:
+    def expiring(segment: int, slot: Slot, after_key: str | None = None) -> Page[Entry]:
         page, now = query(segment, slot, after_key), world.clock.now()
-        kept = [entry for entry in page.entries if (entry.expires_at or now) >= now]
-        return replace(page, entries=tuple(kept))
+        kept = [entry for entry in page.items if (entry.expires_at or now) >= now]
+        return replace(page, items=tuple(kept))
 
     world.wheel.query = expiring  # type: ignore[method-assign]
     world.clock.set(START + timedelta(days=13, hours=22))

@@ -235,7 +235,7 @@ def die_at_write(world: World, monkeypatch: pytest.MonkeyPatch, number: int) -> 
 
 
 def stands_in(world: World, job: Job, slot: Slot) -> bool:
-    return any(entry.job_id == job.job_id for entry in world.wheel.query(0, slot).entries)
+    return any(entry.job_id == job.job_id for entry in world.wheel.query(0, slot).items)
 
 
 def test_a_paused_job_is_not_rehomed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -293,5 +293,5 @@ def test_the_entry_stands_where_the_effective_time_is(client: Client, world: Wor
 
     _, daily, _ = slots_of_minute(minute_of(effective_at))
 
-    (entry,) = world.wheel.query(job.segment, daily).entries
+    (entry,) = world.wheel.query(job.segment, daily).items
     assert (entry.job_id, entry.spread_seconds) == (job.job_id, job.spread_seconds)

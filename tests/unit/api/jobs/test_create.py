@@ -116,7 +116,7 @@ def test_the_job_is_put_on_the_wheel(client: Client, world: World) -> None:
     job = stored(world, client.post("/jobs", BODY))
 
     hourly, _, _ = slots_of_minute(minute_of(NOW) + 5)
-    (entry,) = world.wheel.query(job.segment, hourly).entries
+    (entry,) = world.wheel.query(job.segment, hourly).items
     assert (entry.job_id, entry.generation_id) == (job.job_id, job.generation.generation_id)
 
 
