@@ -301,7 +301,7 @@ class TestJobsReadTogether:
         (item,) = aws_kit.raw_items(table, pk=jobs[1].job_id)
         put_spoilt(table, item, {"state": {"S": "archived"}})
         found = aws_kit.jobs.get_all([(owner, job.job_id) for job in jobs])
-        assert list(found.values()) == [jobs[0], jobs[2]]
+        assert found == {job.job_id: job for job in (jobs[0], jobs[2])}
 
 
 class TestOtherRows:
