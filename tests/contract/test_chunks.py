@@ -17,7 +17,7 @@ from carillon.errors import UnreadableRowError
 from carillon.schedules import SlotKind
 from carillon.schedules.insight.cost import write_units
 from carillon.stores.dynamo.attributes import item_size
-from carillon.stores.dynamo.chunks import chunk_item_of, chunk_of
+from carillon.stores.dynamo.chunks import chunk_item_of, chunk_of, plan_item_of
 from tests.contract.kit import Kit, contend
 from tests.contract.samples import (
     CLAIM_ID,
@@ -189,6 +189,13 @@ class TestItems:
         assert item_size(chunk_item_of(chunk)) <= 512
         final = chunk_item_of(all_ok(chunk, '{"rows":12,"seconds":0.25}'))
         assert write_units(item_size(final)) == 1
+
+    def test_what_is_empty_takes_no_room(self) -> None:
+        chunk = Chunk(ChunkKey(1, MINUTE, 0, Lane.NORMAL, 0), CLAIM_ID, NOW, NOW, EXPIRES_AT, REFS)
+        plan = Plan(1, MINUTE, CLAIM_ID, EXPIRES_AT)
+        assert chunk_item_of(chunk).keys().isdisjoint("re")
+        assert chunk_item_of(finished(chunk, {})).keys().isdisjoint("rm")
+        assert "k" not in plan_item_of(plan)
 
     def test_a_run_whose_clock_was_set_back_has_lasted_no_time(self) -> None:
         """One such run must not cost the others of its chunk their finish."""

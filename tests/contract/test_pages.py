@@ -10,6 +10,7 @@ from carillon.stores.dynamo.table import MOST_REQUESTS, Partitions
 from carillon.stores.ports import DeadLetterFilter, JobFilter, Page
 from tests.contract.kit import Kit
 from tests.contract.samples import FIRE_AT, a_job, a_key, a_run, an_operation, job_id
+from tests.contract.test_chunk_reads import a_record
 from tests.contract.wire import Wire
 
 ROWS = 3 * MOST_REQUESTS
@@ -21,7 +22,7 @@ def small_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     query = Partitions.query
 
     def of_two(
-        self: Partitions, hash_key: str, after: str | None, limit: Any, *more: Any, **kw: Any
+        self: Partitions, hash_key: str, after: str | None, limit: Any = None, *more: Any, **kw: Any
     ) -> Any:
         return query(self, hash_key, after, min(limit or 2, 2), *more, **kw)
 
@@ -82,3 +83,15 @@ def test_a_page_of_large_rows_is_short_and_loses_none(aws_kit: Kit, wire: Wire) 
     found = [int(each.operation_id) for page in pages for each in page.items]
     assert found == list(reversed(range(ROWS)))
     assert len(pages) == 2
+
+
+@pytest.mark.usefixtures("small_answers")
+def test_all_records_of_a_jobs_generations_are_read(aws_kit: Kit, wire: Wire) -> None:
+    owner = aws_kit.new_owner()
+    records = [a_record(owner, revision=number) for number in range(1, 6)]
+    for record in records:
+        aws_kit.chunks.put_record(record)
+    wire.calls.clear()
+    read = aws_kit.chunks.get_records(owner, job_id(), consistent=True)
+    assert read.rows == {each.revision: each for each in records}
+    assert len(wire.calls) > 2

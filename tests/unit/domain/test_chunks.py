@@ -268,7 +268,7 @@ class TestMessages:
 
 TERMS = ClaimTerms("claim-2", DUE_AT + 61 * SECOND, DUE_AT + 720 * HOUR)
 REFS = tuple(ref_of(m.job_id, m.generation_id, m.spread_seconds) for m in MEMBERS)
-CLAIMED = Chunk(KEY, "claim-1", DUE_AT, DUE_AT + 30 * SECOND, TERMS.expires_at, REFS)
+CLAIMED = Chunk(KEY, "claim-1", DUE_AT + SECOND, DUE_AT + 30 * SECOND, TERMS.expires_at, REFS)
 LAPSED_AT = CLAIMED.lease_until
 ENDED = finished(CLAIMED, dict.fromkeys(REFS, Ended(Outcome.ALONE)))
 
@@ -321,7 +321,7 @@ class TestRows:
     def test_a_run_under_a_chunk_is_as_if_claimed_by_its_own_message(self, member: Member) -> None:
         alone = ORDER.alone(member)
         terms = ClaimTerms(CLAIMED.claim_id, CLAIMED.lease_until, CLAIMED.expires_at)
-        claim = running.decide_claim(None, alone, DUE_AT, terms)
+        claim = running.decide_claim(None, alone, CLAIMED.claimed_at, terms)
         assert isinstance(claim, Claim)
         assert run_under(CLAIMED, alone) == claim.run
 
@@ -334,7 +334,7 @@ class TestRows:
     @pytest.mark.parametrize("now", [LAPSED_AT - SECOND, LAPSED_AT + HOUR])
     def test_an_attempt_that_died_counts_when_its_message_comes(self, now: datetime) -> None:
         alone = ORDER.alone(MEMBERS[0])
-        dead = dead_attempt(CLAIMED, alone, (), now)
+        dead = dead_attempt(CLAIMED, alone, now)
         terms = replace(TERMS, lease_until=now + SECOND)
         claim = running.decide_claim(dead, alone, now, terms)
         assert isinstance(claim, Claim)
@@ -344,16 +344,17 @@ class TestRows:
     def test_a_died_attempt_is_left_to_the_other_generations_of_its_chunk(self) -> None:
         """Seed 83000363: the message of an old one took the attempt's row along."""
         alone = ORDER.alone(MEMBERS[0])
-        dead = dead_attempt(CLAIMED, alone, ("other",), LAPSED_AT)
+        dead = dead_attempt(CLAIMED, alone, LAPSED_AT)
+        dead = replace(dead, other_generations=("other",))
         assert not running.was_made_by(dead, alone)
 
     def test_the_first_row_of_a_dead_attempt_is_put(self) -> None:
-        dead = dead_attempt(CLAIMED, ORDER.alone(MEMBERS[0]), (), LAPSED_AT)
+        dead = dead_attempt(CLAIMED, ORDER.alone(MEMBERS[0]), LAPSED_AT)
         assert decide_death(None, dead, LAPSED_AT) == Claim(dead, None)
 
     @pytest.mark.parametrize(
         ("waits", "lease", "attempt"),
-        [(1, None, 1), (0, -SECOND, 1), (0, SECOND, None)],
+        [(1, None, 1), (0, timedelta(0), 1), (0, timedelta(microseconds=1), None)],
         ids=["it waits", "its holder has died", "it is held"],
     )
     def test_a_dead_attempt_is_counted_in_the_row_of_another_generation(
@@ -361,7 +362,7 @@ class TestRows:
     ) -> None:
         """Or by what stands there once its claim has ended: that may leave no row."""
         alone = ORDER.alone(MEMBERS[0])
-        dead = dead_attempt(CLAIMED, alone, (), LAPSED_AT)
+        dead = dead_attempt(CLAIMED, alone, LAPSED_AT)
         seen = replace(run_under(CLAIMED, alone), generation_id=OLDER, claim_id="other", token=3)
         seen = replace(seen, waits=waits, lease_until=None if lease is None else LAPSED_AT + lease)
         if lease is None:
@@ -386,7 +387,7 @@ class TestRows:
         self, status: RunStatus
     ) -> None:
         alone = ORDER.alone(MEMBERS[0])
-        dead = dead_attempt(CLAIMED, alone, (), LAPSED_AT)
+        dead = dead_attempt(CLAIMED, alone, LAPSED_AT)
         seen = replace(run_under(CLAIMED, alone), status=status, claim_id="other", token=2)
         if status is not RunStatus.RUNNING:
             seen = replace(seen, generation_id=OLDER)

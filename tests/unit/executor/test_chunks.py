@@ -363,3 +363,14 @@ class TestDeadLetters:
         world.handle_chunk(world.order("a", "b"))
         world.handle_dead_chunk(world.order("b", "c"))
         assert world.sent() == [("c", 1)]
+
+    def test_one_that_is_disbanded_meanwhile_is_followed(self, world: World) -> None:
+        """Nobody else has what it lists, or it would be lost."""
+        order = world.order()
+        world.crash_after_claim(order)
+        held = world.chunk()
+        world.clock.advance(LEASE_SECONDS)
+        final = finished(held, dict.fromkeys(held.refs, Ended(DIED)))
+        with preceded(world.chunks, "finish", partial(world.chunks.finish, final)):
+            world.handle_dead_chunk(order)
+        assert world.sent() == [("a", 1), ("b", 1), ("c", 1)]

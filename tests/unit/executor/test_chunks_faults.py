@@ -42,7 +42,8 @@ def world() -> World:
 class TestStoreFailures:
     def test_before_the_claim_the_whole_chunk_waits(self, world: World) -> None:
         with world.failing(world.chunks, "claim"):
-            assert world.handle_chunk(world.order()).handled is Handled.DEFERRED
+            report = world.handle_chunk(world.order())
+        assert (report.handled, report.reason) == (Handled.DEFERRED, "the store failed")
         assert world.sent() == [("chunk", 1)]
         world.run_until(DUE_AT + STORE_WAIT_SECONDS * SECOND, ticking=False)
         assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
@@ -66,7 +67,8 @@ class TestStoreFailures:
         world.crash_after_claim(world.order())
         world.clock.set(DUE_AT + timedelta(hours=late))
         with world.failing(world.chunks, "get", UnreadableRowError("of a later version")):
-            world.handle_chunk(world.order())
+            report = world.handle_chunk(world.order())
+            assert (report.handled, report.reason) == (Handled.DEFERRED, "a row cannot be read")
             assert world.sent() == [("chunk", 1)]
             world.clock.advance(hours * 3600)
             (kept,) = world.queue.kept()

@@ -67,7 +67,7 @@ class ChunkLooks:
             if is_lost and not isinstance(start, Skip | Redirect):
                 go = start.go if isinstance(start, YieldToLatest) else start
                 made_for = replace(message, generation_id=look.generation_id)
-                start = replace(go, died=dead_attempt(chunk, made_for, (), now))
+                start = replace(go, died=dead_attempt(chunk, made_for, now))
         return start
 
     def _looks(self, job: Job, message: Message, over: Run | None, now: datetime) -> Iterable[Look]:

@@ -4,6 +4,7 @@
 Returning acknowledges the message; raising leaves it to the queue.
 """
 
+from dataclasses import replace
 from datetime import datetime
 
 from carillon.domain.chunks.chunk import (
@@ -65,25 +66,15 @@ class ChunkProtocol:
         deferred = defer_early(self._ports, message)
         if deferred is not None:
             return deferred
-        for turn in range(_ROUNDS):
-            seen = self._ports.chunks.get(message.key) if turn else None
-            report = self._step(message, seen, ends_at)
-            if report is not None:
-                return report
-        raise HeldError(f"{message.key.name}: the chunk changed at every step")
+        return self._stepped(message, None, ends_at)
 
     def handle_dead(self, message: ChunkMessage, ends_at: datetime) -> Report:
         """Handle a message of a dead-letter queue: a chunk that nobody has claimed goes in parts,
         each alone. Nothing is called. Raises HeldError where another executor is at it."""
         now = self._ports.clock.now()
         terms = self._ports.claim_terms(now, ends_at)
-        unclaimed = never_begun(message, now, terms)
-        if self._ports.chunks.claim(unclaimed):
-            return self._follow(unclaimed, message)
-        report = self._step(message, self._ports.chunks.get(message.key), ends_at)
-        if report is None:
-            raise HeldError(f"{message.key.name}: the chunk has changed")
-        return report
+        self._ports.chunks.claim(never_begun(message, now, terms))
+        return self._stepped(message, self._ports.chunks.get(message.key), ends_at)
 
     def wait(self, message: ChunkMessage, error: StoreUnavailableError) -> Report:
         """Send a copy of a message that the store has failed, to be acknowledged then. A chunk is
@@ -99,6 +90,15 @@ class ChunkProtocol:
         first = message.alone(message.members[0])
         reason = "a row cannot be read" if is_unreadable else "the store failed"
         return Report(Handled.DEFERRED, first, reason=reason)
+
+    def _stepped(self, message: ChunkMessage, seen: Chunk | None, ends_at: datetime) -> Report:
+        """Act on the chunk as it was read, or else as it is once that was refused."""
+        for _ in range(_ROUNDS):
+            report = self._step(message, seen, ends_at)
+            if report is not None:
+                return report
+            seen = self._ports.chunks.get(message.key)
+        raise HeldError(f"{message.key.name}: the chunk changed at every step")
 
     def _step(self, message: ChunkMessage, seen: Chunk | None, ends_at: datetime) -> Report | None:
         """Act on the chunk as it was read; None when that was refused."""
@@ -191,8 +191,10 @@ class ChunkProtocol:
             if single.key in done:
                 continue
             if end is not None and end.outcome is Outcome.DIED:
+                row = dead_attempt(chunk, single, self._ports.clock.now())
+                # Its own generation may represent nothing, and leaves the row to the others then.
                 others = message.other_generations(member)
-                died.append(dead_attempt(chunk, single, others, self._ports.clock.now()))
+                died.append(replace(row, other_generations=others))
             alone.append(single)
         held = self._uncounted(died)
         reports = send_alone(self._ports, [each for each in alone if each.key not in held])

@@ -18,7 +18,7 @@ from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunStatus
 
-_REF_BYTES = 13
+REF_BYTES = 13
 """Of a hash: two occurrences of one chunk share it with a probability below 1e-28."""
 
 
@@ -96,7 +96,7 @@ def ref_of(job_id: str, generation_id: str, spread_seconds: int = 0) -> bytes:
     """The reference to an occurrence in its chunk. A job that is paused may get another offset in
     its window, and keeps its generation: one instant is of two nominal times then."""
     name = f"{job_id}#{generation_id}#{spread_seconds}"
-    return hashlib.sha256(name.encode()).digest()[:_REF_BYTES]
+    return hashlib.sha256(name.encode()).digest()[:REF_BYTES]
 
 
 def decide_chunk(
@@ -107,9 +107,9 @@ def decide_chunk(
     A process that is past its own end claims and disbands nothing: its lease would have lapsed
     already.
     """
-    refs = _refs_of(message)
+    chunk = _claimed(message, now, terms)
     # A message that has none of the claimed ones is another part of what had too many for one.
-    if seen is not None and (seen.is_final or set(seen.refs).isdisjoint(refs)):
+    if seen is not None and (seen.is_final or set(seen.refs).isdisjoint(chunk.refs)):
         return Follow(seen)
     if seen is not None and now < seen.lease_until:
         return Leave("another executor holds the lease")
@@ -117,7 +117,6 @@ def decide_chunk(
         return Defer(now, "this process is past its end")
     if seen is not None:
         return Disband(finished(seen, dict.fromkeys(seen.refs, Ended(Outcome.DIED))))
-    chunk = Chunk(message.key, terms.claim_id, now, terms.lease_until, terms.expires_at, refs)
     return ClaimChunk(chunk)
 
 
@@ -127,13 +126,13 @@ def finished(chunk: Chunk, ends: Mapping[bytes, Ended]) -> Chunk:
 
 def never_begun(message: ChunkMessage, now: datetime, terms: ClaimTerms) -> Chunk:
     """The chunk of a dead letter that nobody has claimed: each of its occurrences goes alone."""
-    refs = _refs_of(message)
-    claimed = Chunk(message.key, terms.claim_id, now, now, terms.expires_at, refs)
-    return finished(claimed, dict.fromkeys(refs, Ended(Outcome.ALONE)))
+    chunk = _claimed(message, now, terms)
+    return finished(chunk, dict.fromkeys(chunk.refs, Ended(Outcome.ALONE)))
 
 
-def _refs_of(message: ChunkMessage) -> tuple[bytes, ...]:
-    return tuple(dict.fromkeys(map(ref_of_member, message.members)))
+def _claimed(message: ChunkMessage, now: datetime, terms: ClaimTerms) -> Chunk:
+    refs = tuple(dict.fromkeys(map(ref_of_member, message.members)))
+    return Chunk(message.key, terms.claim_id, now, terms.lease_until, terms.expires_at, refs)
 
 
 def ref_of_member(member: Member) -> bytes:
@@ -175,16 +174,10 @@ def success_of(chunk: Chunk, message: Message, end: Ended) -> Run:
     )
 
 
-def dead_attempt(chunk: Chunk, message: Message, others: tuple[str, ...], now: datetime) -> Run:
+def dead_attempt(chunk: Chunk, message: Message, now: datetime) -> Run:
     """The row of an occurrence whose executor has died in its chunk, as that would have left it:
-    whoever handles its message takes over, and counts the attempt.
-
-    `others` are the generations under which the chunk has the occurrence, too: that of the message
-    may represent nothing, and leaves the row to them then.
-    """
-    lease_until = min(now, chunk.lease_until)
-    row = run_under(chunk, message)
-    return replace(row, updated_at=now, lease_until=lease_until, other_generations=others)
+    whoever handles its message takes over, and counts the attempt."""
+    return replace(run_under(chunk, message), lease_until=min(now, chunk.lease_until))
 
 
 def decide_death(seen: Run | None, died: Run, now: datetime) -> Claim | Leave | Drop:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from carillon.clock import Clock, Entropy, ceil_second
-from carillon.domain.chunks.chunk import Chunk, Ended, Outcome
+from carillon.domain.chunks.chunk import REF_BYTES, Chunk, Ended, Outcome
 from carillon.domain.chunks.history import GenerationRecord
 from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.chunks.placing import Place, Plan
@@ -20,8 +20,7 @@ from carillon.stores.dynamo.models import ChunkRow, GenerationRow, PlanRow
 from carillon.stores.dynamo.table import Table
 from carillon.stores.dynamo.wheel import schedule_of
 
-_REF_BYTES = 13
-_END = struct.Struct(f">{_REF_BYTES}sBQIB")
+_END = struct.Struct(f">{REF_BYTES}sBQIB")
 """A reference, the outcome, the start in microseconds since the epoch, the duration in
 microseconds, and the place of the result in the pool."""
 _OUTCOMES = tuple(Outcome)
@@ -138,8 +137,8 @@ def chunk_of(key: ChunkKey, item: RawItem) -> Chunk:
         pool = [str(each) for each in row.results or ()]
         ends = None if row.ends is None else dict(_unpacked(row.ends, pool))
         listed = row.refs or b""
-        places = range(0, len(listed), _REF_BYTES)
-        refs = tuple(listed[place : place + _REF_BYTES] for place in places)
+        places = range(0, len(listed), REF_BYTES)
+        refs = tuple(listed[place : place + REF_BYTES] for place in places)
         return Chunk(
             key=key,
             claim_id=row.claim_id,
