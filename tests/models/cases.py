@@ -45,7 +45,7 @@ CHUNKS = [
     _holds("a change, a lapse", 14_000, _YIELDS, lapses=1),
     _holds("a change to what lacks x, a crash", 3_600, _YIELDS, request="lacks", crashes=1),
     _holds("a change after x, a crash", 3_800, _YIELDS, request="after", crashes=1),
-    _holds("two generations in one chunk", 33_000, _TOGETHER, crashes=1, doubles=1),
+    _holds("two generations in one chunk", 32_000, _TOGETHER, crashes=1, doubles=1),
     _holds("two generations in two chunks", 13_000, _APART, crashes=1),
     _holds(
         "two in two chunks, a change", 55_000, _APART, request="yields", ends=("ok",), crashes=1

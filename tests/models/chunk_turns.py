@@ -281,8 +281,7 @@ def following(turn: Turn) -> Moves:
                 row.status == "cancelled" and turn.has("counts a death over a cancelled run")
             )
             if is_free or (is_other and not only_new):
-                others = {m[1] for m in me.text.members if m[0] == member[0]}
-                by, attempt = tuple(sorted({*others, *row.by})), max(row.attempt, 1)
+                by, attempt = tuple(sorted({member[1], *row.by})), max(row.attempt, 1)
                 state = with_row(state, member[0], Row("running", 0, False, attempt, by))
         state = sent(state, alone(member))
     yield turn.goes(f"follows {member} up: {end}", me._replace(left=me.left[1:]), state)

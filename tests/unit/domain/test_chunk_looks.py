@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from carillon.clock import SeededEntropy
-from carillon.domain.chunks.looking import Look, looks_of, places_of
+from carillon.domain.chunks.looking import Look, looks_of, places_of, was_just_changed
 from carillon.domain.chunks.message import ChunkKey
 from carillon.domain.chunks.placing import Plan
 from carillon.domain.job import Generation, Job, Lane
@@ -70,6 +70,12 @@ class TestLooks:
         unsettled = in_generation(replace(SETTLED, generation=Generation(CURRENT, NOON)), NOON)
         assert list(looks_of(unsettled, message())) == []
 
+    def test_a_generation_has_settled_an_hour_before_its_place_in_the_window(self) -> None:
+        generation = Generation(SeededEntropy(3).new_id(NOON - 59 * MINUTE), NOON)
+        settled = in_generation(replace(SETTLED, generation=generation), NOON)
+        (look,) = looks_of(settled, message())
+        assert look == replace(LOOK, generation_id=generation.generation_id)
+
     def test_the_plan_says_which_chunk_it_is(self) -> None:
         plan = Plan(3, LOOK.minute, "salt", NOON, {LOOK.group: 7})
         bucket = plan.bucket_of(LOOK.group, "job")
@@ -77,6 +83,16 @@ class TestLooks:
         assert LOOK.key_by(plan) == ChunkKey(3, LOOK.minute, 0, Lane.HIGH, bucket)
         assert LOOK.key_by(replace(plan, chunks={(1, Lane.HIGH): 7})) is None
         assert LOOK.key_by(None) is None
+
+
+class TestChanges:
+    def test_a_job_is_just_changed_from_an_hour_before_its_occurrence_on(self) -> None:
+        assert not was_just_changed(in_generation(SETTLED, NOON - HOUR - SECOND), NOON)
+        assert was_just_changed(in_generation(SETTLED, NOON - HOUR), NOON)
+
+    def test_a_new_job_is_not(self) -> None:
+        """Its occurrences cost no look."""
+        assert not was_just_changed(replace(SETTLED, generation=Generation(CURRENT, NOON)), NOON)
 
 
 class TestPlaces:
@@ -95,4 +111,7 @@ class TestPlaces:
         assert [each.generation_id for each in places_of(young, NOON)] == [OLD], (
             "due a minute later, still within the hour"
         )
+        settled = in_generation(SETTLED, NOON - 59 * MINUTE)
+        own = settled.generation.generation_id
+        assert [each.generation_id for each in places_of(settled, NOON)] == [own, OLD]
         assert list(places_of(replace(SETTLED, spec=job(grace=5).spec), NOON)) == []

@@ -335,18 +335,12 @@ class TestRows:
     def test_an_attempt_that_died_counts_when_its_message_comes(self, now: datetime) -> None:
         alone = ORDER.alone(MEMBERS[0])
         dead = dead_attempt(CLAIMED, alone, now)
+        assert dead.lease_until == min(now, LAPSED_AT), "or who is a little behind waits for it"
         terms = replace(TERMS, lease_until=now + SECOND)
         claim = running.decide_claim(dead, alone, now, terms)
         assert isinstance(claim, Claim)
         assert (claim.run.attempt, claim.run.token, claim.over) == (2, 2, dead)
         assert [each.error for each in claim.run.attempts] == [EXECUTOR_DIED]
-
-    def test_a_died_attempt_is_left_to_the_other_generations_of_its_chunk(self) -> None:
-        """Seed 83000363: the message of an old one took the attempt's row along."""
-        alone = ORDER.alone(MEMBERS[0])
-        dead = dead_attempt(CLAIMED, alone, LAPSED_AT)
-        dead = replace(dead, other_generations=("other",))
-        assert not running.was_made_by(dead, alone)
 
     def test_the_first_row_of_a_dead_attempt_is_put(self) -> None:
         dead = dead_attempt(CLAIMED, ORDER.alone(MEMBERS[0]), LAPSED_AT)
@@ -354,7 +348,7 @@ class TestRows:
 
     @pytest.mark.parametrize(
         ("waits", "lease", "attempt"),
-        [(1, None, 1), (0, timedelta(0), 1), (0, timedelta(microseconds=1), None)],
+        [(1, None, 1), (0, timedelta(0), 2), (0, timedelta(microseconds=1), None)],
         ids=["it waits", "its holder has died", "it is held"],
     )
     def test_a_dead_attempt_is_counted_in_the_row_of_another_generation(
@@ -364,7 +358,8 @@ class TestRows:
         alone = ORDER.alone(MEMBERS[0])
         dead = dead_attempt(CLAIMED, alone, LAPSED_AT)
         seen = replace(run_under(CLAIMED, alone), generation_id=OLDER, claim_id="other", token=3)
-        seen = replace(seen, waits=waits, lease_until=None if lease is None else LAPSED_AT + lease)
+        seen = replace(seen, attempt=2, waits=waits, other_generations=("a",))
+        seen = replace(seen, lease_until=None if lease is None else LAPSED_AT + lease)
         if lease is None:
             seen = replace(seen, status=RunStatus.SCHEDULED, attempt=0)
         decision = decide_death(seen, dead, LAPSED_AT)
@@ -374,11 +369,12 @@ class TestRows:
         assert isinstance(decision, Claim)
         row = decision.run
         assert (row.status, row.attempt, row.token) == (RunStatus.RUNNING, attempt, 4)
-        assert (row.generation_id, row.other_generations) == (alone.generation_id, (OLDER,))
+        assert (row.generation_id, row.waits) == (alone.generation_id, waits)
+        assert row.other_generations == (OLDER, "a")
         terms = replace(TERMS, lease_until=LAPSED_AT + HOUR)
         taken_over = running.decide_claim(row, replace(alone, waits=waits), LAPSED_AT, terms)
         assert isinstance(taken_over, Claim)
-        assert taken_over.run.attempt == 2
+        assert taken_over.run.attempt == attempt + 1
         other = replace(alone, generation_id=OLDER)
         assert not running.was_made_by(row, other), "it does not take the row along"
 

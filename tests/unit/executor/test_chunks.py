@@ -13,7 +13,7 @@ from carillon.domain.chunks.chunk import Ended, Outcome, finished
 from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.job import Slow
 from carillon.domain.run import Run, RunStatus
-from carillon.errors import HeldError
+from carillon.errors import HeldError, UnreadableRowError
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Success
@@ -216,6 +216,32 @@ class TestCrashes:
             assert row.status is RunStatus.SUCCEEDED
             assert [each.error for each in row.attempts] == [EXECUTOR_DIED]
 
+    def test_an_attempt_in_two_generations_is_one_which_the_older_does_not_take_along(
+        self, world: World
+    ) -> None:
+        """Seed 83000363."""
+        old = world.order("b")
+        world.clock.set(DUE_AT - timedelta(minutes=61))
+        job = world.by_name["b"] = world.new_generation(world.by_name["b"])
+        world.clock.set(DUE_AT)
+        world.drain()
+        both = replace(old, members=(*old.members, member_of(job)))
+        world.crash_after_claim(both)
+        world.clock.advance(LEASE_SECONDS)
+        world.handle_chunk(both)
+        assert world.sent() == [("b", 1)] * 2
+        world.execute()
+        assert world.called() == [("b", 2)]
+
+    def test_a_row_that_is_put_meanwhile_is_waited_for(self, world: World) -> None:
+        order = world.order()
+        world.crash_after_claim(order)
+        world.clock.advance(LEASE_SECONDS)
+        put = partial(world.claim_for_another, "b")
+        with preceded(world.runs, "claim", put, number=2), pytest.raises(HeldError):
+            world.handle_chunk(order)
+        assert world.sent() == [("a", 1), ("c", 1)]
+
     def test_the_attempt_counts_once_another_generations_claim_is_withdrawn(
         self, world: World
     ) -> None:
@@ -315,6 +341,41 @@ class TestCrashes:
         with pytest.raises(HeldError):
             world.handle_chunk(world.order(), seconds=-1)
         assert world.chunks.get(world.order().key) is None
+
+
+class TestRowsBesideSuccesses:
+    """Nobody knew that one was put, or a message of another generation is about to look here."""
+
+    def test_a_claim_is_removed_once_its_lease_has_lapsed(self, world: World) -> None:
+        order = world.order()
+        world.handle_chunk(order)
+        other = world.claim_for_another("b")
+        with pytest.raises(HeldError):
+            world.handle_chunk(order)
+        assert world.row("b") == other
+        assert other.lease_until is not None
+        world.clock.set(other.lease_until)
+        world.handle_chunk(order)
+        assert (world.row("b"), world.sent()) == (None, [])
+
+    @pytest.mark.parametrize("status", [RunStatus.SCHEDULED, RunStatus.SUCCEEDED])
+    def test_any_other_row_is_left_as_it_is(self, world: World, status: RunStatus) -> None:
+        order = world.order()
+        world.handle_chunk(order)
+        claimed = world.claim_for_another("b")
+        row = replace(claimed, token=2, status=status, lease_until=None)
+        assert world.runs.claim(row, claimed)
+        report = world.handle_chunk(order)
+        assert [each.handled for each in report.whole] == [Handled.REPEATED] * 3
+        assert (world.row("b"), world.sent()) == (row, [])
+
+    def test_one_that_cannot_be_read_holds_nobody_up(self, world: World) -> None:
+        order = world.order()
+        world.handle_chunk(order)
+        with world.failing(world.runs, "get", UnreadableRowError("of a later version")):
+            report = world.handle_chunk(order)
+        assert [each.handled for each in report.whole] == [Handled.REPEATED] * 3
+        assert world.sent() == []
 
 
 class TestTwoVersions:

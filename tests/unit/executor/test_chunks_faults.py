@@ -1,7 +1,7 @@
 """Chunks whose store or queue fails, and calls that outlast their chunk."""
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from time import monotonic, sleep
@@ -12,6 +12,7 @@ import pytest
 from carillon.clock import SideBySideThreads
 from carillon.domain.admission.state import PERMITS_ROW, job_admission
 from carillon.domain.chunks.chunk import Outcome
+from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.run import Run, RunError, RunStatus
 from carillon.domain.targets import WebhookTarget
 from carillon.errors import (
@@ -270,6 +271,23 @@ class TestCallsThatLast:
         assert world.sent() == [("a", 1)]
         assert world.row("a") is None
 
+    def test_its_room_is_free_before_its_end_is_recorded(self, world: World) -> None:
+        """The store may take its time, and others wait for the room."""
+        held: list[int] = []
+
+        @contextmanager
+        def room(target: Deliverable) -> Iterator[bool]:
+            held.append(1)
+            yield True
+            held.pop()
+
+        seen: list[int] = []
+        world.executor = Router(replace(world.executor_ports, room=room))
+        with preceded(world.chunks, "finish", lambda: seen.append(len(held))):
+            world.handle_chunk(world.order("a"))
+        assert seen == [0]
+        assert world.called() == [("a", 1)]
+
     def test_what_no_longer_fits_into_its_process_goes_alone(self, world: World) -> None:
         """There was time when jobs were read; then calls waited for a thread."""
 
@@ -283,6 +301,20 @@ class TestCallsThatLast:
         world.handle_chunk(world.order("a"), limit_seconds + FINISH_RESERVE.total_seconds() + 1)
         assert world.called() == []
         assert world.sent() == [("a", 1)]
+
+    def test_what_does_not_fit_from_the_start_goes_alone_by_one_request(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        send, sent = world.queue.send, list[int]()
+
+        def counted(orders: Sequence[Any], delays: Sequence[float]) -> None:
+            sent.append(len(orders))
+            send(orders, delays)
+
+        monkeypatch.setattr(world.queue, "send", counted)
+        world.handle_chunk(world.order(), FINISH_RESERVE.total_seconds())
+        assert sent == [3]
+        assert world.sent() == [("a", 1), ("b", 1), ("c", 1)]
 
     @pytest.mark.parametrize("has_row", [True, False])
     def test_a_permit_is_given_back_behind_the_end(

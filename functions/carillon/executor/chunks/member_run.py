@@ -8,7 +8,7 @@ from threading import Event
 
 from carillon.domain.chunks.chunk import Ended, Outcome, run_under
 from carillon.domain.chunks.message import Member
-from carillon.domain.decisions import Claim, Skip
+from carillon.domain.decisions import Claim
 from carillon.domain.execution import transitions as running
 from carillon.domain.execution.stopping import LOOK_SECONDS
 from carillon.domain.job import Job
@@ -59,18 +59,20 @@ class MemberRun:
             self._under_way.errors.append(error)
         # Whatever has happened to it, whoever meets the finished chunk sends it alone. Of a call
         # that could not be recorded the attempt counts.
-        is_lost = self._is_called and self._row is None
-        self._settle(Ended(Outcome.DIED if is_lost else Outcome.ALONE))
+        self._settle(Ended(Outcome.DIED if self._is_called else Outcome.ALONE))
         return report
 
     def _handled(self) -> Report | None:
         ports, message = self._ports, self._context.message
-        run = running.begun(run_under(self._under_way.chunk, message), ports.clock.now())
+        run = run_under(self._under_way.chunk, message)
         order = prepare_call(ports, run, self._context)
-        if isinstance(order, Skip):
-            return send_alone(ports, [message])[0]
         with ExitStack() as room:
-            if room.enter_context(ports.room(order.target)) and not self._is_held(run):
+            # Of a plain job's occurrence there is always a call.
+            if (
+                isinstance(order, PreparedCall)
+                and room.enter_context(ports.room(order.target))
+                and not self._is_held(run)
+            ):
                 return self._run(run, order, room)
         return send_alone(ports, [message])[0]
 

@@ -4,7 +4,6 @@
 Returning acknowledges the message; raising leaves it to the queue.
 """
 
-from dataclasses import replace
 from datetime import datetime
 
 from carillon.domain.chunks.chunk import (
@@ -191,10 +190,7 @@ class ChunkProtocol:
             if single.key in done:
                 continue
             if end is not None and end.outcome is Outcome.DIED:
-                row = dead_attempt(chunk, single, self._ports.clock.now())
-                # Its own generation may represent nothing, and leaves the row to the others then.
-                others = message.other_generations(member)
-                died.append(replace(row, other_generations=others))
+                died.append(dead_attempt(chunk, single, self._ports.clock.now()))
             alone.append(single)
         held = self._uncounted(died)
         reports = send_alone(self._ports, [each for each in alone if each.key not in held])
@@ -230,8 +226,6 @@ class ChunkProtocol:
         return {each.key for each in died}
 
     def _counts(self, died: Run) -> bool:
-        if self._ports.runs.claim(died, None):
-            return True
         try:
             seen = self._ports.runs.get(died.key)
         except UnreadableRowError:

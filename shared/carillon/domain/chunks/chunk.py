@@ -194,11 +194,10 @@ def decide_death(seen: Run | None, died: Run, now: datetime) -> Claim | Leave | 
         return Drop("the run goes on by its row")
     if seen.lease_until is not None and now < seen.lease_until:
         return Leave("a claim for another generation stands in the row")
-    others = {*died.other_generations, seen.generation_id, *seen.other_generations}
+    others = {seen.generation_id, *seen.other_generations}
     row = replace(
         seen if seen.status is RunStatus.RUNNING else died,
         token=seen.token + 1,
-        claim_id=died.claim_id,
         generation_id=died.generation_id,
         other_generations=tuple(sorted(others)),
         waits=seen.waits,

@@ -83,16 +83,6 @@ class ChunkMessage:
         """As of a message for one run."""
         return single.delay_until(self.starts_at, now)
 
-    def other_generations(self, member: Member) -> tuple[str, ...]:
-        """The other generations under which it has the occurrence of a member. What has another
-        offset in the window is another occurrence of its job."""
-        of_it = (
-            each.generation_id
-            for each in self.members
-            if (each.job_id, each.spread_seconds) == (member.job_id, member.spread_seconds)
-        )
-        return tuple(sorted(set(of_it) - {member.generation_id}))
-
     def alone(self, member: Member) -> Message:
         """The message for one of its occurrences."""
         due_at = self.key.due_at
