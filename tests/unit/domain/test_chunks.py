@@ -51,7 +51,7 @@ from carillon.domain.spec.after import Outcome as RunOutcome
 from carillon.domain.spec.completion_spec import CompletionSpec
 from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.targets import LambdaTarget, TaskTarget, WebhookTarget
-from carillon.domain.wheel.entry import Slot, minute_of
+from carillon.domain.wheel.entry import LAST_MINUTE, Slot, minute_of
 from carillon.errors import MalformedMessageError
 from carillon.schedules import CalendarRule, SlotKind, parse_schedule
 from tests.unit.domain.samples import CURRENT, NOON, OLD, OLDER, job, message
@@ -231,19 +231,20 @@ class TestMessages:
     @pytest.mark.parametrize(
         "spoilt",
         [
-            {"chunk": [3, 1, 17, "high"]},
-            {"chunk": [3, 1, 17, "express", 5]},
-            {"chunk": [3, 1, 60, "high", 5]},
-            {"chunk": [3, -1, 17, "high", 5]},
+            {"chunk": [3, 10**6, 17, "high"]},
+            {"chunk": [3, 10**6, 17, "express", 5]},
+            {"chunk": [3, 10**6, 60, "high", 5]},
+            {"chunk": [3, 10**6, -1, "high", 5]},
+            {"chunk": [3, -1, 17, "high", 5], "runs": [["job", CURRENT, 0, "h"]]},
             {"chunk": [3, 10**10, 17, "high", 5]},
-            {"chunk": ["x", 1, 17, "high", 5]},
+            {"chunk": ["x", 10**6, 17, "high", 5]},
             {"runs": []},
             {"runs": None},
             {"runs": [["job", CURRENT, 2, "h"]]},
             {"runs": [["job", CURRENT, -1, "h"]]},
             {"runs": [["job", CURRENT, 0, "m"]]},
             {"runs": [["job", CURRENT, 0, "h", -1]]},
-            {"runs": [["job", CURRENT, 0, "h", 10**12]]},
+            {"chunk": [3, 15, 0, "high", 5], "runs": [["job", CURRENT, 0, "h", 901]]},
             {"runs": [["job", "no id", 0, "h"]]},
             {"runs": [["job", CURRENT, 0]]},
             {"runs": [["\ud800", CURRENT, 0, "h"]]},
@@ -259,6 +260,24 @@ class TestMessages:
         body = json.loads(encode(ORDER)) | spoilt
         with pytest.raises(MalformedMessageError):
             decode(json.dumps(body, separators=(",", ":")))
+
+    @pytest.mark.parametrize(
+        ("minute", "second", "spread_seconds"),
+        [(0, 0, 0), (15, 0, 900), (LAST_MINUTE, 59, 0)],
+    )
+    def test_bodies_at_the_ends_of_time(
+        self, minute: int, second: int, spread_seconds: int
+    ) -> None:
+        key = replace(KEY, minute=minute, second=second)
+        order = ChunkMessage(key, (replace(MEMBERS[0], spread_seconds=spread_seconds),))
+        assert decode(encode(order)) == order
+
+    def test_what_is_usual_takes_no_room(self) -> None:
+        body = json.loads(encode(ORDER))
+        assert body.keys() == {"v", "chunk", "owners", "runs"}
+        assert [len(each) for each in body["runs"]] == [
+            5 if each.spread_seconds else 4 for each in MEMBERS
+        ]
 
     @pytest.mark.parametrize("body", ["", "{", '{"v":2,', '{"v":3,"chunk":[]}', '{"v":2}', "2"])
     def test_what_is_no_message(self, body: str) -> None:

@@ -5,9 +5,11 @@ from datetime import timedelta
 
 import pytest
 
+from carillon.domain.chunks.chunk import Ended, Outcome, finished
 from carillon.domain.run import RunKey, RunKind, RunStatus
+from carillon.errors import UnreadableRowError
 from carillon.services.history import History
-from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
+from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World, member_of
 from tests.unit.executor.kit import LEASE_SECONDS
 
 HOUR = timedelta(hours=1)
@@ -33,6 +35,26 @@ class TestOutcome:
         assert key.fire_at == DUE_AT - timedelta(minutes=5)
         assert run is not None
         assert (run.key, run.effective_at) == (key, DUE_AT)
+
+    def test_one_that_began_by_a_clock_ahead_is_found(self, world: World, history: History) -> None:
+        world.handle_chunk(world.order())
+        world.clock.set(DUE_AT - timedelta(minutes=1))
+        run = history.get(world.alone("b").key, world.by_name["b"])
+        assert run is not None
+        assert run.status is RunStatus.SUCCEEDED
+
+    def test_one_whose_chunk_cannot_be_read_is_not_said_to_be_none(
+        self, world: World, history: History
+    ) -> None:
+        world.handle_chunk(world.order())
+        spoilt = world.failing(world.chunks, "get", UnreadableRowError("spoilt"))
+        with spoilt, pytest.raises(UnreadableRowError, match="spoilt"):
+            history.get(world.alone("b").key, world.by_name["b"])
+
+    def test_a_job_that_is_known_is_not_read(self, world: World, history: History) -> None:
+        world.handle_chunk(world.order())
+        with world.failing(world.jobs, "get"):
+            assert history.get(world.alone("b").key, world.by_name["b"]) is not None
 
     def test_one_under_way_runs(self, world: World, history: History) -> None:
         world.crash_after_claim(world.order())
@@ -82,6 +104,26 @@ class TestOutcome:
         run = history.get(key, job)
         assert run is not None
         assert run.status is RunStatus.SUCCEEDED
+
+    def test_it_is_found_under_the_generation_that_has_succeeded(
+        self, world: World, history: History
+    ) -> None:
+        """That which counts now goes alone."""
+        old = world.order("b")
+        world.clock.set(DUE_AT - timedelta(minutes=61))
+        job = world.new_generation(world.by_name["b"])
+        world.clock.set(DUE_AT)
+        world.crash_after_claim(replace(old, members=(*old.members, member_of(job))))
+        held = world.chunk()
+        succeeded = Ended(Outcome.OK, DUE_AT, DUE_AT + timedelta(seconds=1))
+        ends = dict(zip(held.refs, [succeeded, Ended(Outcome.ALONE)], strict=True))
+        assert world.chunks.finish(finished(held, ends))
+        run = history.get(world.alone("b").key, job)
+        assert run is not None
+        assert (run.status, run.generation_id) == (
+            RunStatus.SUCCEEDED,
+            old.members[0].generation_id,
+        )
 
     def test_there_is_none_without_plan_or_chunk_or_reference(
         self, world: World, history: History

@@ -237,6 +237,15 @@ class TestCallsThatLast:
         assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
         assert world.sent() == []
 
+    def test_a_failure_whose_put_had_no_answer_is_recorded(
+        self, world: World, timers: LastingAtOnce
+    ) -> None:
+        """Its row tells of it: nothing has to come again."""
+        world.answer(b=BUSY)
+        with world.failing(world.runs, "claim", times=1):
+            world.handle_chunk(world.order("b"))
+        assert world.sent() == [("b", 2)]
+
     def test_one_whose_row_is_anothers_ends_with_its_chunk(
         self, world: World, timers: LastingAtOnce
     ) -> None:
@@ -257,7 +266,7 @@ class TestCallsThatLast:
         world.pause(world.by_name["b"])
         port, method = step.split(".")
         with preceded(getattr(world, port), method, lambda: world.clock.advance(60)):
-            world.handle_chunk(world.order())
+            world.handle_chunk(world.order(), 600)
         assert world.called() == []
         assert world.ends() == {"a": ALONE, "b": ALONE, "c": ALONE}
         assert world.sent() == [("a", 1), ("b", 1), ("c", 1)]
@@ -369,6 +378,27 @@ class TestCallsThatLast:
         permits = world.admission_rows.get(OWNER, PERMITS_ROW)
         assert permits is not None
         assert permits.holders == ()
+
+    def test_what_finds_no_permit_goes_alone(self, world: World, timers: LastingAtOnce) -> None:
+        def one_during_another(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+            def call_other(call: Call) -> Ended:
+                calls[1]()
+                return Success(None)
+
+            world.answer(a=call_other)
+            return [calls[0]()]
+
+        world.executor = Router(
+            replace(
+                world.executor_ports,
+                timers=timers,
+                quotas=quotas_of(concurrent_runs=1),
+                side_by_side=one_during_another,
+            )
+        )
+        world.handle_chunk(world.order("a", "b"))
+        assert (world.called(), world.sent()) == ([("a", 1)], [("b", 1)])
+        assert world.ends() == {"a": ALONE, "b": ALONE}
 
     def test_one_that_is_cancelled_is_the_cancellers(
         self, world: World, timers: LastingAtOnce

@@ -142,7 +142,7 @@ def decode(body: str) -> Order:
 def _chunk_message(form: dict[str, Any]) -> ChunkMessage:
     segment, minute, second, lane, bucket = form["chunk"]
     key = ChunkKey(int(segment), int(minute), int(second), Lane(lane), int(bucket))
-    if not (0 <= key.minute <= LAST_MINUTE and 0 <= key.second < 60):
+    if not (key.minute <= LAST_MINUTE and 0 <= key.second < 60):
         raise ValueError(f"{key.name} lies outside of the time that jobs live in")
     members = tuple(_member(form["owners"], *each) for each in form["runs"])
     if not members:
