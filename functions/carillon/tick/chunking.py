@@ -33,7 +33,7 @@ def may_be_chunked(entry: Entry, message: Message, control: Control) -> bool:
     its generation may stand for the same occurrence.
     """
     minute = minute_of(message.due_at)
-    if not entry.chunked_from or minute < entry.chunked_from or message.missed is not None:
+    if not entry.chunked_from or minute < entry.chunked_from:
         return False
     if entry.slot.kind is SlotKind.DATED or zone_has_changed(entry):
         return False
@@ -97,9 +97,7 @@ class Gathered:
     @property
     def is_ready(self) -> bool:
         """True if they can go on, and need not wait for others."""
-        if self._plan is None or not self._messages:
-            return False
-        return not self._plan.chunks or len(self._messages) >= PART
+        return self._plan is not None and len(self._messages) >= PART
 
     def add(self, entry: Entry, message: Message) -> None:
         """Raises what `taken` raises."""
@@ -120,7 +118,7 @@ class Gathered:
         if not self._messages:
             return []
         sizes = Counter(_group_of(message) for message, _ in self._messages)
-        plan = self._plan = self._plan or self._standing(chunks_of(sizes))
+        plan = self._plan or self._standing(chunks_of(sizes))
         orders = list[Order]()
         members: dict[ChunkKey, dict[bytes, Member]] = {}
         for message, kind in self._messages:

@@ -103,9 +103,8 @@ class PackedRuns:
             if chunk is None:
                 if chunk_key is not None and now < chunk_key.due_at + CLAIMED_WITHIN:
                     return False
-            elif look.ref in chunk.refs and (run := _in_chunk(chunk, look, key)) is not None:
-                is_held = run.lease_until is None or now < run.lease_until
-                if is_held or not self._chunks.fence(chunk, claim_id):
+            elif look.ref in chunk.refs and _in_chunk(chunk, look, key) is not None:
+                if now < chunk.lease_until or not self._chunks.fence(chunk, claim_id):
                     return False
                 fenced = True
         return fenced

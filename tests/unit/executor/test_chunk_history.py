@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -104,6 +105,27 @@ class TestOutcome:
         run = history.get(key, job)
         assert run is not None
         assert run.status is RunStatus.SUCCEEDED
+
+    def test_records_are_read_as_they_are(
+        self, world: World, history: History, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[bool] = []
+        get = world.chunks.get_records
+
+        def noted(owner: str, job_id: str, *, consistent: bool) -> Any:
+            asked.append(consistent)
+            return get(owner, job_id, consistent=consistent)
+
+        monkeypatch.setattr(world.chunks, "get_records", noted)
+        history.get(world.alone("b").key, world.by_name["b"])
+        assert asked == [True]
+
+    def test_a_chunk_without_the_run_is_not_fenced(self, world: World) -> None:
+        world.crash_after_claim(world.order("a"))
+        world.clock.advance(LEASE_SECONDS)
+        held = world.chunk()
+        assert not world.executor_ports.packed.fence(world.alone("b").key, "a canceller's")
+        assert world.chunk() == held
 
     def test_it_is_found_under_the_generation_that_has_succeeded(
         self, world: World, history: History

@@ -1,10 +1,12 @@
 """Runs of changed jobs: a chunk may have run them under the generation before."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from carillon.domain.job import Generation, Job
+from carillon.domain.chunks.looking import CLAIMED_WITHIN
+from carillon.domain.job import Generation, Job, Lane
 from carillon.domain.message import Message
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import message_of
@@ -158,6 +160,32 @@ class TestLooks:
         assert world.row("b") is None
         world.run_until(DUE_AT + 10 * SECOND, ticking=False)
         assert world.called() == [("b", 1)]
+
+
+class TestBacklogs:
+    """A message that a tick has sent to catch up, whatever it had sent before."""
+
+    @pytest.mark.parametrize(
+        ("late", "handled"),
+        [
+            (timedelta(0), Handled.DEFERRED),
+            (CLAIMED_WITHIN - SECOND, Handled.DEFERRED),
+            (CLAIMED_WITHIN, Handled.RAN),
+        ],
+    )
+    def test_it_waits_while_its_chunk_may_be_to_come(
+        self, world: World, late: timedelta, handled: Handled
+    ) -> None:
+        world.make("w", "55 * * * *", window="10m", fraction=0.5)
+        message = replace(world.alone("w"), in_time=True)
+        assert message.due_at == DUE_AT
+        world.clock.set(DUE_AT + late)
+        assert world.handle(message).handled is handled
+
+    def test_it_runs_where_the_plan_has_no_chunk_for_it(self, world: World) -> None:
+        job = world.make("high", priority=Lane.HIGH)
+        message = replace(message_of(job, DUE_AT), in_time=True)
+        assert world.handle(message).handled is Handled.RAN
 
 
 class TestSettledGenerations:

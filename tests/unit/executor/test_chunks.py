@@ -40,7 +40,10 @@ def answered_late(world: World, answer: Answer, call: Call) -> Answer:
 
 class TestTogether:
     def test_all_succeed_by_one_claim_and_one_finish(self, world: World) -> None:
-        report = world.handle_chunk(world.order())
+        with ExitStack() as second:
+            for write in ("claim", "finish"):
+                second.enter_context(world.failing(world.chunks, write, after=1))
+            report = world.handle_chunk(world.order())
         assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
         assert world.ends() == {"a": OK, "b": OK, "c": OK}
         assert world.sent() == []

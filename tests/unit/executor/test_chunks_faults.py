@@ -168,6 +168,23 @@ class LastingAtOnce:
         return call_off
 
 
+class LastingAtTheEnd(LastingAtOnce):
+    """Timers whose first act is under way when it is called off."""
+
+    ordered = 0
+
+    def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        call_off, is_first = self._call_off(), not self.ordered
+        self.ordered += 1
+
+        def end() -> None:
+            call_off()
+            if is_first:
+                act()
+
+        return end
+
+
 @pytest.fixture
 def timers(world: World) -> LastingAtOnce:
     timers = LastingAtOnce()
@@ -237,6 +254,21 @@ class TestCallsThatLast:
         assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
         assert world.sent() == []
 
+    def test_what_a_look_under_way_orders_is_called_off_too(self, world: World) -> None:
+        """Or it would put a row after the end."""
+        timers = LastingAtTheEnd()
+        world.executor = Router(replace(world.executor_ports, timers=timers))
+        with world.failing(world.runs, "claim", times=1):
+            world.handle_chunk(world.order("a"))
+        assert (timers.ordered, timers.on) == (2, 0)
+
+    def test_a_failure_gets_its_row_once_anothers_claim_is_withdrawn(self, world: World) -> None:
+        world.answer(b=BUSY)
+        other = world.claim_for_another("b")
+        with preceded(world.clock, "sleep", lambda: world.runs.discard_claim(other)):
+            world.handle_chunk(world.order("b"))
+        assert world.sent() == [("b", 2)]
+
     def test_a_failure_whose_put_had_no_answer_is_recorded(
         self, world: World, timers: LastingAtOnce
     ) -> None:
@@ -297,7 +329,10 @@ class TestCallsThatLast:
         assert seen == [0]
         assert world.called() == [("a", 1)]
 
-    def test_what_no_longer_fits_into_its_process_goes_alone(self, world: World) -> None:
+    @pytest.mark.parametrize(("more", "called"), [(1, []), (2, [("a", 1)])])
+    def test_what_no_longer_fits_into_its_process_goes_alone(
+        self, world: World, more: int, called: list[tuple[str, int]]
+    ) -> None:
         """There was time when jobs were read; then calls waited for a thread."""
 
         def two_seconds_later(calls: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -307,9 +342,9 @@ class TestCallsThatLast:
         job = world.by_name["a"]
         limit_seconds = job.time_limit_seconds(world.executor_ports.longest_timeout_seconds)
         world.executor = Router(replace(world.executor_ports, side_by_side=two_seconds_later))
-        world.handle_chunk(world.order("a"), limit_seconds + FINISH_RESERVE.total_seconds() + 1)
-        assert world.called() == []
-        assert world.sent() == [("a", 1)]
+        world.handle_chunk(world.order("a"), limit_seconds + FINISH_RESERVE.total_seconds() + more)
+        assert world.called() == called
+        assert world.sent() == ([] if called else [("a", 1)])
 
     def test_what_does_not_fit_from_the_start_goes_alone_by_one_request(
         self, world: World, monkeypatch: pytest.MonkeyPatch

@@ -5,11 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from carillon.domain.job import Job
+from carillon.domain.chunks.placing import Plan
+from carillon.domain.job import Job, Lane
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from tests.support.jobs import job_with
+from tests.support.world import LIFETIME
 from tests.unit.executor.chunk_kit import DUE_AT, member_of
+from tests.unit.executor.kit import LEASE_SECONDS
 from tests.unit.executor.packed_kit import World, renewed
 
 BRIEF = 5
@@ -57,3 +60,21 @@ def test_two_occurrences_of_a_job_that_are_due_at_once_are_two(world: World) -> 
     world.pack("w", at=DUE_AT + timedelta(minutes=1))
     calls = [call.fire_at for call in world.targets.calls if call.job_name == "w"]
     assert sorted(calls) == [DUE_AT - timedelta(minutes=1), DUE_AT]
+
+
+def test_a_run_is_fenced_once_no_chunk_that_may_have_it_is_held(world: World) -> None:
+    first, second = replaced(world, "b", window="2m", spread_seconds=60)
+    order = world.order("a")
+    later = replace(order.key, minute=order.key.minute + 1)
+    plan = Plan(0, later.minute, "salt", DUE_AT + LIFETIME, {(0, Lane.NORMAL): 1})
+    assert world.chunks.put_plan(plan)
+    world.clock.set(later.due_at)
+    world.crash_after_claim(replace(order, members=(member_of(first),)))
+    world.crash_after_claim(replace(order, key=later, members=(member_of(second),)), BRIEF)
+    world.clock.advance(BRIEF + 2)
+    packed, key = world.executor_ports.packed, message_of(first, DUE_AT).key
+    assert not packed.fence(key, "a canceller's")
+    world.clock.advance(LEASE_SECONDS)
+    assert packed.fence(key, "a canceller's")
+    held = [world.chunks.get(each) for each in (order.key, later)]
+    assert [each and each.claim_id for each in held] == ["a canceller's"] * 2

@@ -8,13 +8,14 @@ import pytest
 
 from carillon.domain.chunks.placing import Plan
 from carillon.domain.job import Generation, Lane
-from carillon.domain.run import RunStatus
+from carillon.domain.run import Run, RunStatus
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import InvalidFieldError, UnreadableRowError
 from carillon.executor.targets import Success
 from carillon.services.missed_search import MissedSearch
 from carillon.stores.chunks import Minute, Read
 from carillon.stores.cursors import encode_cursor, runs_of
+from carillon.stores.pages import Page
 from tests.support.world import LIFETIME
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT
 from tests.unit.executor.packed_kit import HOUR, S, World
@@ -347,3 +348,32 @@ class TestGenerations:
         assert list(page.unreadable.values()) == ["spoilt"]
         with pytest.raises(UnreadableRowError):
             world.past.get(replace(world.alone("a").key, fire_at=DUE_AT - HOUR))
+
+
+def test_a_row_is_shown_as_it_is_while_its_chunk_is_claimed() -> None:
+    world = World("a", "b")
+    world.crash_after_claim(world.order())
+    row, job = world.claim_for_another("b"), world.by_name["b"]
+    assert world.past.page(job.owner, job.job_id, 1, None).items == (row,)
+
+
+def test_a_row_that_is_known_is_not_read_again() -> None:
+    world = World("a", "b")
+    world.answer(b=BUSY)
+    world.pack()
+    job = world.by_name["b"]
+    with world.failing(world.runs, "get"):
+        page = world.past.page(job.owner, job.job_id, 1, None)
+    assert page.items == (world.row("b"),)
+
+
+def test_a_row_that_cannot_be_read_is_all_that_is_said_of_its_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may tell more than the success in its chunk."""
+    world = World("a", "b")
+    world.pack()
+    key, job = world.alone("b").key, world.by_name["b"]
+    rows: Page[Run] = Page((), None, {key.sort_key: "spoilt"})
+    monkeypatch.setattr(world.runs, "list", lambda *_, **__: rows)
+    assert world.past.page(job.owner, job.job_id, 1, None) == rows

@@ -142,7 +142,6 @@ class MemberRun:
         claim stands for long. Then the attempt has died as far as anybody knows."""
         for _ in range(TRIES):
             if self._ports.runs.claim(run, None):
-                self._row = run
                 return
             self._ports.clock.sleep(BETWEEN_TRIES_SECONDS)
         raise StoreUnavailableError(f"{run.key.run_id}: another's claim stands in its row")
@@ -159,10 +158,9 @@ def has_time(ports: ExecutorPorts, job: Job, ends_at: datetime | None) -> bool:
 
 
 def send_alone(ports: ExecutorPorts, messages: Sequence[Message]) -> list[Report]:
-    """Send occurrences of a chunk as messages of their own."""
-    now = ports.clock.now()
+    """Send occurrences of a chunk, whose time has come, as messages of their own."""
     if messages:
-        ports.queue.send(messages, [each.delay_seconds(now) for each in messages])
+        ports.queue.send(messages, [0] * len(messages))
     return [Report(Handled.DEFERRED, each, reason="it goes alone") for each in messages]
 
 
