@@ -8,9 +8,11 @@ import pytest
 from carillon.domain.chunks.looking import CLAIMED_WITHIN
 from carillon.domain.job import Generation, Job, Lane
 from carillon.domain.message import Message
-from carillon.domain.run import RunStatus
+from carillon.domain.run import Run, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
+from carillon.executor.targets import Call, Outcome, Success
+from tests.support.world import LIFETIME
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
 from tests.unit.executor.kit import LEASE_SECONDS, SECOND
 
@@ -78,12 +80,37 @@ class TestLooks:
         world.clock.advance(LEASE_SECONDS)
         with world.dying(world.runs, "claim"):
             world.handle_chunk(world.order())
-        message = commit(world, job)
+        message, others = commit(world, job), list[tuple[str, ...]]()
+
+        def look(call: Call) -> Outcome:
+            row = world.row("b")
+            others.append(row.other_generations if row else ())
+            return Success(None)
+
+        world.answer(b=look)
         assert world.handle(message).handled is Handled.RAN
         assert world.called() == [("b", 2)]
+        assert others == [(world.by_name["b"].generation.generation_id,)]
         world.handle_chunk(world.order())
         world.execute()
         assert world.called() == [("b", 2), ("a", 2), ("c", 2)]
+
+    @pytest.mark.parametrize("has_claimed", [False, True])
+    def test_an_attempt_that_died_counts_by_the_row_that_its_generation_has_claimed(
+        self, world: World, has_claimed: bool
+    ) -> None:
+        job = changed(world, "b")
+        world.crash_after_claim(world.order())
+        world.clock.advance(LEASE_SECONDS)
+        with world.dying(world.runs, "claim"):
+            world.handle_chunk(world.order())
+        message = commit(world, job)
+        row = Run.scheduled(message.key, message.generation_id, "claim", DUE_AT, DUE_AT + LIFETIME)
+        old = world.by_name["b"].generation.generation_id
+        row = replace(row, other_generations=(old,) if has_claimed else ())
+        assert world.runs.claim(row, None)
+        assert world.handle(message).handled is Handled.RAN
+        assert world.called() == [("b", 1 if has_claimed else 2)]
 
     def test_it_keeps_the_attempts_that_died_before_the_one_in_the_chunk(
         self, world: World
