@@ -50,6 +50,7 @@ class TestTogether:
         assert report.handled is Handled.CHUNK
         assert [each.handled for each in report.whole] == [Handled.RAN] * 3
         assert [each.run for each in report.whole] == [world.run(name) for name in "abc"]
+        assert [each.job for each in report.whole] == list(world.by_name.values())
 
     @pytest.mark.parametrize("window", ["", "10m"])
     @pytest.mark.parametrize("answer", [Success("done"), BUSY])

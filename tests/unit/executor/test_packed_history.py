@@ -377,3 +377,13 @@ def test_a_row_that_cannot_be_read_is_all_that_is_said_of_its_run(
     rows: Page[Run] = Page((), None, {key.sort_key: "spoilt"})
     monkeypatch.setattr(world.runs, "list", lambda *_, **__: rows)
     assert world.past.page(job.owner, job.job_id, 1, None) == rows
+
+
+def test_a_job_that_cannot_be_read_is_named() -> None:
+    """Its runs in chunks are not known then."""
+    world = World("a", "b")
+    world.pack()
+    job = world.by_name["b"]
+    world.jobs.spoil(job.job_id)
+    page = world.past.page(job.owner, job.job_id, 1, None)
+    assert (page.items, list(page.unreadable)) == ((), ["0 job"])
