@@ -471,6 +471,19 @@ class TestCallsThatLast:
         world.handle_chunk(order)
         assert world.sent() == [("b", 1), ("chunk", 1)]
 
+    def test_its_row_begins_with_its_call(self, world: World, timers: LastingAtOnce) -> None:
+        starts: list[Any] = []
+
+        def last(call: Call) -> Ended:
+            row = world.row(call.job_name)
+            starts.append(row and row.attempt_started_at)
+            world.clock.advance(0.5)
+            return Success(None)
+
+        world.answer(a=last, b=last)
+        world.handle_chunk(world.order("a", "b"))
+        assert starts == [DUE_AT, DUE_AT + 0.5 * SECOND]
+
     def test_its_lease_outlasts_its_process(self, world: World, timers: LastingAtOnce) -> None:
         def look(call: Call) -> Ended:
             row = world.row("b")
