@@ -96,8 +96,11 @@ class Gathered:
 
     @property
     def is_ready(self) -> bool:
-        """True if they can go on, and need not wait for others."""
-        return self._plan is not None and len(self._messages) >= PART
+        """True if they can go on, and need not wait for others: each at once where none goes in a
+        chunk."""
+        if self._plan is None or not self._messages:
+            return False
+        return not self._plan.chunks or len(self._messages) >= PART
 
     def add(self, entry: Entry, message: Message) -> None:
         """Raises what `taken` raises."""
