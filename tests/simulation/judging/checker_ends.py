@@ -41,8 +41,8 @@ def uncompleted(known: Known) -> Iterator[Violation]:
             following = job.schedule.next(job.updated_at - timedelta(seconds=job.spread_seconds))
             if isinstance(job.schedule, Delay):
                 # What follows a run is known to its message alone, but the first one follows none.
-                rows = known.rows.get(job_id, ())
-                has_begun = any(_is_outcome(r) and r.key.fire_at > indexed.from_at for r in rows)
+                rows = _outcomes(known, job_id)
+                has_begun = any(row.key.fire_at > indexed.from_at for row in rows)
                 following = None if has_begun else job.schedule.next(indexed.from_at)
             if following is not None:
                 text = f"it was completed at {job.updated_at}, before its occurrence {following}"
@@ -61,7 +61,7 @@ def too_many_runs(known: Known) -> Iterator[Violation]:
         wanted = generations[-1].job.spec.max_runs
         if wanted is None or not all(indexed.is_computable for indexed in generations):
             continue
-        rows = [row for row in known.rows.get(job_id, ()) if _is_outcome(row)]
+        rows = _outcomes(known, job_id)
         schedule = generations[-1].job.schedule
         counted = {fire_at for row in rows for fire_at in _decided(row, schedule)}
         if len(counted) > wanted:
@@ -69,10 +69,19 @@ def too_many_runs(known: Known) -> Iterator[Violation]:
             yield Violation("max_runs", job_id, text)
 
 
-def _is_outcome(row: Run) -> bool:
-    is_orphaned = row.status is RunStatus.SKIPPED and row.reason in ("paused", "deleted", "changed")
-    is_own = row.key.is_occurrence and not is_orphaned
-    return is_own or row.key.kind is RunKind.MISSED
+def _outcomes(known: Known, job_id: str) -> list[Run]:
+    """The rows with outcomes of a job's occurrences: not of those that an executor had for a
+    generation that never counted, as somebody cancelled the run."""
+    counted = {indexed.generation_id for indexed in known.generations[job_id]}
+
+    def is_outcome(row: Run) -> bool:
+        if row.status is RunStatus.SKIPPED and row.reason in ("paused", "deleted", "changed"):
+            return row.key.kind is RunKind.MISSED
+        if row.status is RunStatus.CANCELLED and row.generation_id not in counted:
+            return False
+        return row.key.is_occurrence or row.key.kind is RunKind.MISSED
+
+    return [row for row in known.rows.get(job_id, ()) if is_outcome(row)]
 
 
 def _decided(row: Run, schedule: Schedule) -> Iterator[datetime]:

@@ -15,6 +15,7 @@ from carillon.domain.spec.completion_spec import CompletionSpec
 from carillon.domain.targets import TaskTarget, WebhookTarget
 from carillon.schedules import parse_schedule
 from tests.simulation.judging.checker_book import (
+    GENERATION_ID,
     JOB_ID,
     NOON,
     OWNER,
@@ -284,6 +285,21 @@ def test_a_job_has_no_more_runs_than_it_may() -> None:
     assert found(book.evidence(35)) == []
     book.ran_at(40)
     only(book.evidence(45), "max_runs", "4 occurrences have an outcome, and 3 may")
+
+
+def test_what_was_cancelled_of_a_creation_that_died_is_no_run_of_the_job() -> None:
+    """Seed 9991001392: an executor had the message of an entry that the creation left."""
+
+    def story(generation_id: str) -> Evidence:
+        book = Book(max_runs=1)
+        row = book.claimed(key_of(5), after(5), generation_id=generation_id)
+        cancelled = replace(row, status=RunStatus.CANCELLED, token=2, lease_until=None)
+        book.written(cancelled, after(5.2), "stop", "claim")
+        book.ran_at(10)
+        return book.evidence(15)
+
+    assert "max_runs" not in dict(found(story("died")))
+    assert "max_runs" in dict(found(story(GENERATION_ID)))
 
 
 def test_a_job_whose_schedule_was_another_for_a_while_counts_anew() -> None:
