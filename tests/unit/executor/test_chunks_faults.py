@@ -192,6 +192,24 @@ def timers(world: World) -> LastingAtOnce:
     return timers
 
 
+def run_b_during_a(
+    world: World, timers: LastingAtOnce, *, concurrent_runs: int, then: Callable[[], Ended]
+) -> None:
+    """The second run of a chunk is made during the call of the first, which ends as `then` says."""
+
+    def side_by_side(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        def call_other(call: Call) -> Ended:
+            calls[1]()
+            return then()
+
+        world.answer(a=call_other)
+        return [calls[0]()]
+
+    quotas = quotas_of(concurrent_runs=concurrent_runs)
+    ports = replace(world.executor_ports, timers=timers, quotas=quotas, side_by_side=side_by_side)
+    world.executor = Router(ports)
+
+
 class TestCallsThatLast:
     def test_one_gets_its_row_and_the_others_end_meanwhile(
         self, world: World, monkeypatch: pytest.MonkeyPatch
@@ -389,24 +407,12 @@ class TestCallsThatLast:
         """Or its owner has more runs than may last at once: those of a chunk have one claim."""
         during: list[int] = []
 
-        def one_during_another(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-            def call_other(call: Call) -> Ended:
-                calls[1]()
-                permits = world.admission_rows.get(OWNER, PERMITS_ROW)
-                during.append(len(permits.holders) if permits else 0)
-                return BUSY
+        def busy() -> Ended:
+            permits = world.admission_rows.get(OWNER, PERMITS_ROW)
+            during.append(len(permits.holders) if permits else 0)
+            return BUSY
 
-            world.answer(a=call_other)
-            return [calls[0]()]
-
-        world.executor = Router(
-            replace(
-                world.executor_ports,
-                timers=timers,
-                quotas=quotas_of(concurrent_runs=5),
-                side_by_side=one_during_another,
-            )
-        )
+        run_b_during_a(world, timers, concurrent_runs=5, then=busy)
         world.handle_chunk(world.order("a", "b"))
         assert world.called() == [("a", 1), ("b", 1)]
         assert during == [1]
@@ -415,22 +421,7 @@ class TestCallsThatLast:
         assert permits.holders == ()
 
     def test_what_finds_no_permit_goes_alone(self, world: World, timers: LastingAtOnce) -> None:
-        def one_during_another(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-            def call_other(call: Call) -> Ended:
-                calls[1]()
-                return Success(None)
-
-            world.answer(a=call_other)
-            return [calls[0]()]
-
-        world.executor = Router(
-            replace(
-                world.executor_ports,
-                timers=timers,
-                quotas=quotas_of(concurrent_runs=1),
-                side_by_side=one_during_another,
-            )
-        )
+        run_b_during_a(world, timers, concurrent_runs=1, then=lambda: Success(None))
         world.handle_chunk(world.order("a", "b"))
         assert (world.called(), world.sent()) == ([("a", 1)], [("b", 1)])
         assert world.ends() == {"a": ALONE, "b": ALONE}
