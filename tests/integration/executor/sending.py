@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from threading import Event
 from typing import Any
@@ -57,7 +57,7 @@ def owner_secrets(texts: Mapping[str, str]) -> OwnerSecrets:
     return OwnerSecrets(StubSecrets(texts), "carillon", SystemClock())
 
 
-def key(deadline: Deadline) -> str:
+def key(deadline: Deadline, within: timedelta) -> str:
     return KEY
 
 

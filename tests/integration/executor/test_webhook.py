@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -297,7 +298,7 @@ def test_an_answer_that_is_not_http(talk: Talk) -> None:
 
 
 def test_without_a_key_nothing_is_sent() -> None:
-    def no_key(deadline: Deadline) -> str:
+    def no_key(deadline: Deadline, within: timedelta) -> str:
         raise SigningKeyError("denied")
 
     with endpoint() as hook:

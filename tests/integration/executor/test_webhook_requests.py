@@ -7,10 +7,22 @@ from typing import Any
 import pytest
 from standardwebhooks.webhooks import Webhook
 
+from carillon.clock import ManualClock, SystemClock
 from carillon.executor.targets.call import Failure, Success
-from carillon.executor.targets.webhook import signing_key
+from carillon.executor.targets.secrets import DOUBTFUL_FOR, OwnerSecrets
+from carillon.executor.targets.webhook import DeploymentKey, WebhookCaller, signing_key
 from tests.integration.executor.endpoints import endpoint
-from tests.integration.executor.sending import KEY, PAYLOAD, RUN_ID, call, caller, target
+from tests.integration.executor.sending import (
+    KEY,
+    LOOPBACK,
+    PAYLOAD,
+    RUN_ID,
+    StubSecrets,
+    call,
+    caller,
+    refusal,
+    target,
+)
 
 OWN_KEY = "whsec_" + "c2VjcmV0IG9mIHRoZSBvd25lcg=="
 TEXTS = {
@@ -22,7 +34,9 @@ TEXTS = {
     "carillon/user/owner/broken": "two\nlines",
     "carillon/user/owner/no-key": "whsec_!",
     "carillon/other/token": "of another owner",
+    "deployment": KEY,
 }
+HEADERS = {"Authorization": {"secret": "token"}}
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
@@ -95,14 +109,72 @@ def test_without_its_secret_nothing_is_sent(members: Any, kind: str, told: str) 
 
 @pytest.mark.parametrize("status", [200, 400, 500, 302])
 def test_a_secret_that_the_endpoint_repeats_is_not_told(status: int) -> None:
-    headers = {"Authorization": {"secret": "token"}}
     with endpoint() as hook:
         hook.status = status
         hook.answer = b'{"authorization": "Bearer hunter2hunter2", "token": "hunter2hunter2"}'
         hook.answer_headers = {"Location": "https://example.com/?token=hunter2hunter2"}
-        outcome = caller(texts=TEXTS).deliver(target(hook.port, headers=headers), call())
+        outcome = caller(texts=TEXTS).deliver(target(hook.port, headers=HEADERS), call())
     assert "hunter2" not in repr(outcome)
     assert "[hidden]" in repr(outcome)
+
+
+@pytest.fixture
+def kept() -> tuple[WebhookCaller, StubSecrets]:
+    """A caller that has read the secrets DOUBTFUL_FOR ago, and where it reads them."""
+    source, clock = StubSecrets(TEXTS), ManualClock(datetime(2026, 3, 1, tzinfo=UTC))
+    deployment = DeploymentKey(lambda: source.secret("deployment"), clock)
+    owners = OwnerSecrets(source, "carillon", clock)
+    sender = WebhookCaller(SystemClock(), deployment.get, LOOPBACK, owners)
+    with endpoint() as hook:
+        assert isinstance(sender.deliver(target(hook.port, headers=HEADERS), call()), Success)
+    clock.advance(DOUBTFUL_FOR.total_seconds())
+    return sender, source
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize(
+    ("name", "new"),
+    [("carillon/user/owner/token", "Bearer renewed-token"), ("deployment", OWN_KEY)],
+)
+def test_a_refused_request_is_sent_once_more_with_what_was_changed(
+    kept: tuple[WebhookCaller, StubSecrets], status: int, name: str, new: str
+) -> None:
+    sender, source = kept
+    source.texts[name] = new
+    with endpoint() as hook:
+        hook.answers = [(status, {})]
+        hook.answer = b"hunter2hunter2 renewed-token"
+        outcome = sender.deliver(target(hook.port, headers=HEADERS), call())
+        old, renewed = hook.received
+    assert outcome == Success(
+        "200 [hidden] [hidden]" if name != "deployment" else "200 [hidden] renewed-token"
+    )
+    assert old.headers["authorization"] == "Bearer hunter2hunter2"
+    assert renewed.headers["authorization"] == source.texts["carillon/user/owner/token"].strip()
+    key = signing_key(source.texts["deployment"])
+    assert Webhook(key).verify(renewed.body, renewed.headers) == json.loads(PAYLOAD)
+
+
+def test_a_refused_request_is_not_repeated_with_the_same_secrets(
+    kept: tuple[WebhookCaller, StubSecrets],
+) -> None:
+    sender, _ = kept
+    with endpoint() as hook:
+        hook.status = 401
+        outcome = sender.deliver(target(hook.port, headers=HEADERS), call())
+        assert len(hook.received) == 1
+    assert refusal(outcome) == ("http_401", True)
+
+
+def test_a_refused_secret_that_was_removed_is_what_is_told(
+    kept: tuple[WebhookCaller, StubSecrets],
+) -> None:
+    sender, source = kept
+    del source.texts["carillon/user/owner/token"]
+    with endpoint() as hook:
+        hook.status = 401
+        outcome = sender.deliver(target(hook.port, headers=HEADERS), call())
+    assert refusal(outcome) == ("secret_missing", False)
 
 
 @pytest.mark.parametrize(("status", "seconds"), [(429, 17), (503, 17), (404, None)])

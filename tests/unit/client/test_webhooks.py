@@ -146,7 +146,9 @@ def test_what_an_executor_signs_verifies(secret: str, payload: str | None) -> No
         payload=payload or "",
         timeout_seconds=5,
     )
-    caller = WebhookCaller(ManualClock(now), lambda deadline: key, (), cast(OwnerSecrets, None))
+    caller = WebhookCaller(
+        ManualClock(now), lambda deadline, within: key, (), cast(OwnerSecrets, None)
+    )
 
     headers = dict(caller._headers(call, key, payload))
 

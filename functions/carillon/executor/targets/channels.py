@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,11 +32,11 @@ _PARTS = re.compile("[/?&=]")
 class SlackCaller(WebhookCaller):
     """A webhook whose URL is a secret of the owner's."""
 
-    def _prepare(self, target: Any, call: Call, deadline: Deadline) -> Prepared:
+    def _prepare(self, target: Any, call: Call, deadline: Deadline, within: timedelta) -> Prepared:
         channel: SlackChannel = target
-        url = self._secrets.text(call.owner, channel.url, deadline)
+        url = self._secrets.text(call.owner, channel.url, deadline, within)
         try:
-            request = super()._prepare(WebhookTarget(url=url), call, deadline)
+            request = super()._prepare(WebhookTarget(url=url), call, deadline, within)
         except ValidationError:
             # Without the cause, which quotes the secret.
             message = f"{name_of(channel.url)} is no absolute https URL"

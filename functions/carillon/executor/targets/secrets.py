@@ -48,9 +48,9 @@ class Recent(Generic[_K, _V]):
 
 REFRESH_AFTER = timedelta(minutes=5)
 RETRY_AFTER = timedelta(seconds=30)
-MISSING_FOR = timedelta(seconds=10)
-"""The answer that there is no such secret is kept for this long: less than a text, so that one that
-is created soon works."""
+DOUBTFUL_FOR = timedelta(seconds=10)
+"""The answer that there is no such secret counts for this long, and so does a text that an endpoint
+has refused: less than REFRESH_AFTER, so that one that is put right soon works."""
 REFRESH_SECONDS = 1.0
 REFRESH_SHARE = 0.25
 """Of a call's time a refresh gets so much, at most REFRESH_SECONDS: the rest is the call's. Who
@@ -161,7 +161,7 @@ def _use_once(request: Any, **_: object) -> None:
 
 
 class KeptText:
-    """A text, kept for REFRESH_AFTER; that there is none, for MISSING_FOR. While it cannot be
+    """A text, kept for REFRESH_AFTER; that there is none, for DOUBTFUL_FOR. While it cannot be
     refreshed the old one serves on; not so when it exists no more. For several threads: a batch
     begins with ten at once, often in a process that has stood still for longer than that."""
 
@@ -171,11 +171,15 @@ class KeptText:
         self._text: str | None = None
         self._missing: str | None = None
         """Why there is none."""
-        self._refresh_at: datetime | None = None
+        self._asked_at: datetime | None = None
+        self._lasts = RETRY_AFTER
+        """How long counts what the source said then."""
         self._lock = Lock()
 
-    def get(self, deadline: Deadline) -> str:
-        """Raises SecretError, also when there is no text before the deadline: the target, of which
+    def get(self, deadline: Deadline, within: timedelta = REFRESH_AFTER) -> str:
+        """The text as it was `within` that time ago, or later.
+
+        Raises SecretError, also when there is no text before the deadline: the target, of which
         nothing was asked yet, has not timed out."""
         kept = self._text
         if not self._lock.acquire(timeout=_wait_seconds(kept, deadline)):
@@ -183,7 +187,7 @@ class KeptText:
                 raise _late()
             return kept
         try:
-            if self._is_stale():
+            if self._is_stale(within):
                 self._refresh(deadline)
             text, missing = self._text, self._missing
         finally:
@@ -194,13 +198,13 @@ class KeptText:
             raise SecretError("secret_missing", missing)
         raise SecretError("secret_unavailable", "cannot be read")
 
-    def _is_stale(self) -> bool:
-        if self._text is None and self._missing is None:
+    def _is_stale(self, within: timedelta) -> bool:
+        if self._asked_at is None or (self._text is None and self._missing is None):
             return True
-        return self._refresh_at is None or self._clock.now() >= self._refresh_at
+        return self._clock.now() >= self._asked_at + min(self._lasts, within)
 
     def _refresh(self, deadline: Deadline) -> None:
-        self._missing, self._refresh_at = None, self._clock.now() + RETRY_AFTER
+        self._missing, self._asked_at, self._lasts = None, self._clock.now(), RETRY_AFTER
         if self._text is not None:
             deadline = Deadline.after(_wait_seconds(self._text, deadline))
         try:
@@ -220,10 +224,10 @@ class KeptText:
             self._text, self._missing = self._read(), None
         except SecretError as error:
             if error.kind == "secret_missing":  # told before the text goes: nobody finds neither
-                self._missing, self._refresh_at = str(error), asked_at + MISSING_FOR
+                self._missing, self._asked_at, self._lasts = str(error), asked_at, DOUBTFUL_FOR
                 self._text = None
             raise
-        self._refresh_at = asked_at + REFRESH_AFTER
+        self._asked_at, self._lasts = asked_at, REFRESH_AFTER
 
 
 def _wait_seconds(kept: str | None, deadline: Deadline) -> float:
@@ -245,10 +249,17 @@ class OwnerSecrets:
         self._clock = clock
         self._kept: Recent[tuple[str, Reference], KeptText] = Recent(MOST_KEPT)
 
-    def text(self, owner: str, reference: Reference, deadline: Deadline) -> str:
-        """The text, without blanks and line ends around it; raises SecretError."""
+    def text(
+        self,
+        owner: str,
+        reference: Reference,
+        deadline: Deadline,
+        within: timedelta = REFRESH_AFTER,
+    ) -> str:
+        """The text as it was `within` that time ago, or later, without blanks and line ends around
+        it; raises SecretError."""
         try:
-            return self._kept_text(owner, reference).get(deadline).strip()
+            return self._kept_text(owner, reference).get(deadline, within).strip()
         except SecretError as error:
             raise SecretError(error.kind, f"{name_of(reference)} {error}") from error
 

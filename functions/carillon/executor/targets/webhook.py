@@ -5,6 +5,7 @@ import binascii
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from urllib.parse import quote, urlsplit
 
 import httpcore2
@@ -18,6 +19,8 @@ from carillon.domain.targets import WebhookTarget
 from carillon.executor.deadlines import Deadline
 from carillon.executor.targets.call import Call, Caller, Failure, Outcome
 from carillon.executor.targets.secrets import (
+    DOUBTFUL_FOR,
+    REFRESH_AFTER,
     AwsSecrets,
     KeptText,
     OwnerSecrets,
@@ -70,10 +73,10 @@ class DeploymentKey:
     def __init__(self, read: Callable[[], str], clock: Clock) -> None:
         self._kept = KeptText(read, clock)
 
-    def get(self, deadline: Deadline) -> str:
+    def get(self, deadline: Deadline, within: timedelta = REFRESH_AFTER) -> str:
         """Raises SigningKeyError, also when it takes longer than the deadline."""
         try:
-            return signing_key(self._kept.get(deadline))
+            return signing_key(self._kept.get(deadline, within))
         except (SecretError, ValueError) as error:
             raise SigningKeyError(f"the webhook secret {error}") from error
 
@@ -87,6 +90,8 @@ def deployment_secret(secrets: AwsSecrets, secret_arn: str) -> str:
 
 BODY_LIMIT_BYTES = 64 * 1024
 """An answer is read up to here; the history keeps only its beginning."""
+REFUSED = frozenset({401, 403})
+"""The statuses by which an endpoint refuses credentials; gateways use either."""
 LONG_PART = 8
 """A part of a secret with at least this many characters (the token of `Bearer …`) is hidden,
 too."""
@@ -118,18 +123,27 @@ class Prepared:
     headers: list[tuple[str, str]] = field(repr=False)
     content: bytes | None
     hidden: list[str] = field(repr=False)
+    key: str = field(repr=False)
+    """What it is signed with."""
+
+    def has_secrets_of(self, other: "Prepared") -> bool:
+        return (self.key, self.hidden) == (other.key, other.hidden)
 
 
 class WebhookCaller(Caller):
     """Kinds of failure: `timeout`, `http_<status>`, `dns_error`, `address_refused` and
     `plain_http_refused` (for good), `connect_error`, `tls_error`, `network_error`,
     `protocol_error`, `signing_key_error`, `secret_missing`, `secret_unavailable`,
-    `secret_invalid`. Every call has a connection of its own."""
+    `secret_invalid`. Every call has a connection of its own.
+
+    Where the endpoint refuses the secrets of a request (REFUSED), and one of them was changed since
+    it was read, the request is sent once more with the new one: an attempt that comes with a secret
+    of minutes ago would end its run for good."""
 
     def __init__(
         self,
         clock: Clock,
-        key: Callable[[Deadline], str],
+        key: Callable[[Deadline, timedelta], str],
         allowed_networks: Sequence[Network],
         secrets: OwnerSecrets,
         *,
@@ -149,9 +163,7 @@ class WebhookCaller(Caller):
         deadline = call.deadline()
         hidden: list[str] = []
         try:
-            request = self._prepare(target, call, deadline)
-            hidden = request.hidden
-            answer = self._send(call.owner, target.method, request, deadline)
+            answer = self._answer(target, call, deadline, hidden)
         except httpcore2.TimeoutException:
             return call.timed_out(f"no complete answer within {call.timeout_seconds:g} s")
         except RefusedError as error:
@@ -166,17 +178,35 @@ class WebhookCaller(Caller):
             return _failure(kind_of_error(error), error, hidden=hidden)
         return judge(answer, self._clock.now(), hidden, keeps_whole=call.keeps_whole)
 
-    def _prepare(self, target: WebhookTarget, call: Call, deadline: Deadline) -> Prepared:
-        """The request with its signature and its secrets; raises SecretError, SigningKeyError."""
+    def _answer(
+        self, target: WebhookTarget, call: Call, deadline: Deadline, hidden: list[str]
+    ) -> Answer:
+        """Adds the secrets that it sends to `hidden`."""
+        request = self._prepare(target, call, deadline, REFRESH_AFTER)
+        hidden += request.hidden
+        answer = self._send(call.owner, target.method, request, deadline)
+        if answer.status in REFUSED:
+            renewed = self._prepare(target, call, deadline, DOUBTFUL_FOR)
+            if not renewed.has_secrets_of(request):
+                hidden += renewed.hidden
+                return self._send(call.owner, target.method, renewed, deadline)
+        return answer
+
+    def _prepare(
+        self, target: WebhookTarget, call: Call, deadline: Deadline, within: timedelta
+    ) -> Prepared:
+        """The request with its signature and its secrets, as they were `within` that time ago, or
+        later; raises SecretError, SigningKeyError."""
         address = _url(target.url)
         content = None if target.is_bodiless else call.payload
-        key, hidden = self._signing_key(target, call, deadline)
+        key, hidden = self._signing_key(target, call, deadline, within)
         if call.report_to is not None:
             hidden = [*hidden, call.report_to.token]
         headers = [("Host", _host(address)), *self._headers(call, key, content)]
         for name, value in target.headers.items():
             if not isinstance(value, str):
-                reference, value = value, self._secrets.text(call.owner, value, deadline)
+                reference = value
+                value = self._secrets.text(call.owner, value, deadline, within)
                 try:
                     check_header_value(value)
                 except ValueError as error:
@@ -184,16 +214,17 @@ class WebhookCaller(Caller):
                     raise SecretError("secret_invalid", message) from error
                 hidden += [value, *(part for part in value.split() if len(part) >= LONG_PART)]
             headers.append((name, value))
-        return Prepared(address, headers, None if content is None else content.encode(), hidden)
+        body = None if content is None else content.encode()
+        return Prepared(address, headers, body, hidden, key)
 
     def _signing_key(
-        self, target: WebhookTarget, call: Call, deadline: Deadline
+        self, target: WebhookTarget, call: Call, deadline: Deadline, within: timedelta
     ) -> tuple[str, list[str]]:
         """The key, and what of it is the owner's secret."""
         reference = target.signing_secret
         if reference is None:
-            return self._key(deadline), []
-        text = self._secrets.text(call.owner, reference, deadline)
+            return self._key(deadline, within), []
+        text = self._secrets.text(call.owner, reference, deadline, within)
         try:
             return signing_key(text), [text]
         except ValueError as error:

@@ -16,7 +16,7 @@ from carillon.domain.targets import ParameterReference, SecretReference
 from carillon.executor.deadlines import Deadline
 from carillon.executor.targets import secrets
 from carillon.executor.targets.secrets import (
-    MISSING_FOR,
+    DOUBTFUL_FOR,
     REFRESH_AFTER,
     RETRY_AFTER,
     AwsSecrets,
@@ -114,7 +114,7 @@ def test_a_missing_one_is_looked_for_no_more_often_than_every_ten_seconds() -> N
     assert len(source.asked) == 1
     source.problem = None
     assert owners.text("bob", parameter, soon()) == "t"  # another one's
-    clock.advance(MISSING_FOR.total_seconds())
+    clock.advance(DOUBTFUL_FOR.total_seconds())
     assert owners.text("ann", parameter, soon()) == "t"
 
 
@@ -126,7 +126,7 @@ def test_one_that_cannot_be_read_is_asked_for_again_at_once() -> None:
     with pytest.raises(SecretError, match="does not exist"):
         owners.text("ann", TOKEN, soon())
     source.problem = SecretError("secret_unavailable", "cannot be read (ThrottlingException)")
-    clock.advance(MISSING_FOR.total_seconds())
+    clock.advance(DOUBTFUL_FOR.total_seconds())
     for _ in range(2):
         with pytest.raises(SecretError, match="cannot be read") as caught:
             owners.text("ann", TOKEN, soon())
@@ -276,6 +276,22 @@ def test_a_batch_after_a_pause_has_the_text_of_now(store: Store) -> None:
         sleep(0.1)
         store.free.set()
     assert [each.result() for each in asked] == ["new"] * 10
+    assert store.reads == 2
+
+
+def test_a_text_that_is_in_doubt_is_read_again_no_more_often_than_every_ten_seconds(
+    store: Store,
+) -> None:
+    clock = ManualClock(START)
+    kept = KeptText(store.read, clock)
+    assert kept.get(soon()) == "old"
+    store.text = "new"
+    clock.advance(DOUBTFUL_FOR.total_seconds() - 1)
+    assert kept.get(soon(), DOUBTFUL_FOR) == "old"
+    clock.advance(1)
+    assert kept.get(soon()) == "old"
+    assert kept.get(soon(), DOUBTFUL_FOR) == "new"
+    assert kept.get(soon(), DOUBTFUL_FOR) == "new"
     assert store.reads == 2
 
 
