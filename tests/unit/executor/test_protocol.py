@@ -7,6 +7,7 @@ import pytest
 
 from carillon.domain.decisions import Drop
 from carillon.domain.execution import start_decision as starting
+from carillon.domain.execution.resuming import resume_message
 from carillon.domain.job import Generation, Job, Slow
 from carillon.domain.message import Missed
 from carillon.domain.policies import CatchUp, RetryPolicy
@@ -370,6 +371,28 @@ def test_what_a_message_stands_for_is_recorded_though_another_one_ran_in_its_pla
     world.handle(message)
     missed = Missed(NOON, CatchUp.LATEST, job.schedule)
     assert world.handle(replace(message, missed=missed, slot_key="")).handled is Handled.REPEATED
+    (row,) = [run for run in world.history(job) if run.key.kind is RunKind.MISSED]
+    assert (row.covers_from, row.key.fire_at) == (NOON + MINUTE, NOON + 4 * MINUTE)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_a_message_stands_for_waits_until_it_can_be_recorded(
+    world: World, job: Job, is_there: bool
+) -> None:
+    """The pace of catching up holds it back until after the end of a pause, whose resumption is
+    late: the message that knows of the span is deferred."""
+    message = world.due(job, minutes=5)
+    if is_there:
+        world.handle(message)
+    now, resumed_at = world.clock.now(), message.key.fire_at + 2 * MINUTE
+    paused = job.paused(now, resume_at=resumed_at)
+    assert world.jobs.replace(paused, job.revision)
+    world.clock.advance(180)
+    missed = Missed(NOON, CatchUp.LATEST, job.schedule)
+    late = replace(message, missed=missed, slot_key="", wait_until=resumed_at + MINUTE)
+    assert world.handle(late).handled is Handled.DEFERRED
+    world.handle(resume_message(paused))
+    world.handle(late)
     (row,) = [run for run in world.history(job) if run.key.kind is RunKind.MISSED]
     assert (row.covers_from, row.key.fire_at) == (NOON + MINUTE, NOON + 4 * MINUTE)
 

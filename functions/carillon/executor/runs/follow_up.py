@@ -16,7 +16,7 @@ from carillon.domain.message import Message
 from carillon.domain.policies import OnComplete, Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.errors import QueueUnavailableError, StoreUnavailableError
-from carillon.executor.batch import Handled, PartlyHandledError, Report
+from carillon.executor.batch import Handled, PartlyHandledError, Report, defer
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.failures import Failures
@@ -56,6 +56,20 @@ class FollowUp:
             return replace(report, completes=self.after(run, context))
         except (StoreUnavailableError, QueueUnavailableError) as error:
             raise PartlyHandledError(report) from error
+
+    def told_again(self, run: Run, message: Message, context: RunContext | None) -> Report:
+        """The report of a message whose run has ended an attempt before, after what follows from
+        that. Without `context` its job is gone."""
+        if context is None:
+            self._ports.lifecycle.buried(run)
+        completes = context is not None and self.again(run, context)
+        if isinstance(completes, Defer):
+            return defer(self._ports, message, completes.at, completes.reason)
+        reason = f"the run is {run.status.value}"
+        is_news = completing.is_of_a_report(message, run)
+        handled = Handled.RAN if is_news else Handled.REPEATED
+        job = None if context is None else context.job
+        return Report(handled, message, run, reason, completes, job=job)
 
     def again(self, run: Run, context: RunContext) -> Defer | bool:
         """Actions after an attempt: the retry, or events, callback and completion. Idempotent.

@@ -165,36 +165,31 @@ class RunProtocol:
     def _without_claim(
         self, message: Message, decision: CheckLater | Lapse | Defer | Leave | Repeat | Drop
     ) -> Report | None:
+        start: Start | None = None
         if isinstance(decision, Drop | Lapse) and message.missed is not None:
-            self._load(message, None)  # nobody else knows of that span
+            start = self._load(message, None)[1]  # nobody else knows of that span
         match decision:
             case CheckLater() | Lapse():
-                return self._completions.at_lease_end(message, decision)
+                report = self._completions.at_lease_end(message, decision)
             case Defer(at, reason):
                 return defer(self._ports, message, at, reason)
             case Leave(reason):
                 raise HeldError(f"{message.key.run_id}: {reason}")
             case Drop(reason):
-                return Report(Handled.DROPPED, message, reason=reason)
+                report = Report(Handled.DROPPED, message, reason=reason)
             case Repeat(run):
-                # What follows is repeated by any executor that finds the run: its writer may have
-                # died, or was the API, by a report.
+                # Done by any executor that finds the run: its writer may have died, or was the API,
+                # by a report.
                 self._completions.release(run)
                 if message.slot_key or message.missed is not None:
-                    context = self._load(message, None)[0]
+                    context, start = self._load(message, None)
                 else:
                     found = self._ports.job_of(message)
                     context = None if found is None else self._context(message, found, None)
-                completes = context is not None and self._follow_up.again(run, context)
-                if context is None:
-                    self._ports.lifecycle.buried(run)
-                if isinstance(completes, Defer):
-                    return defer(self._ports, message, completes.at, completes.reason)
-                reason = f"the run is {run.status.value}"
-                is_news = completing.is_of_a_report(message, run)
-                handled = Handled.RAN if is_news else Handled.REPEATED
-                job = None if context is None else context.job
-                return Report(handled, message, run, reason, completes, job=job)
+                report = self._follow_up.told_again(run, message, context)
+        if isinstance(start, Defer) and message.missed is not None:
+            return defer(self._ports, message, start.at, start.reason)  # its span has no row yet
+        return report
 
     def _go_on(self, message: Message, claim: Claim, ends_at: datetime | None) -> Report | None:
         """Proceed under a claim; None when the finish was refused: the run is another's now.
