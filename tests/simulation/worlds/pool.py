@@ -13,6 +13,10 @@ from tests.simulation.worlds.runner import Figures, run
 from tests.simulation.worlds.scenario_file import world_of
 from tests.simulation.worlds.scenario_parts import Chunks
 
+_SEEDS_OF_A_TASK = 10
+_MOST_TASKS = 20
+"""Then a process is replaced: with its caches grows the time that each collection takes."""
+
 
 class Result(NamedTuple):
     """What came of a seed."""
@@ -43,8 +47,9 @@ def results(seeds: Sequence[int], processes: int, wanted: Chunks | None = None) 
         _collect_after_each_seed()
         yield from map(simulate, seeds)
         return
-    with get_context("spawn").Pool(processes, _collect_after_each_seed) as pool:
-        yield from pool.imap(simulate, seeds, chunksize=10)
+    spawn = get_context("spawn")
+    with spawn.Pool(processes, _collect_after_each_seed, maxtasksperchild=_MOST_TASKS) as pool:
+        yield from pool.imap(simulate, seeds, chunksize=_SEEDS_OF_A_TASK)
 
 
 def _collect_after_each_seed() -> None:
