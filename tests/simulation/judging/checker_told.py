@@ -169,14 +169,20 @@ def _came_late(known: Known, successes: Sequence[datetime], by_at: datetime) -> 
     return min(successes) <= looked_at or not known.is_calm(by_at - recovery(terms), looked_at)
 
 
-def _is_passed_over(indexed: Indexed, row: Run, own: dict[datetime, Run]) -> bool:
-    """Whether it came late, and a later one that was due then is looked at in its place."""
+def _is_passed_over(
+    indexed: Indexed, row: Run, own: dict[datetime, Run], alarms: set[datetime]
+) -> bool:
+    """Whether it came late, and a later one that was due then is looked at in its place. Of a
+    generation that was replaced the watch knows later ones by their rows only: the next may have
+    none yet, and is told of."""
     if row.reason not in _LATE or row.finished_at is None:
         return False
     following = indexed.job.schedule.next(row.key.fire_at)
     if following is None or following + indexed.spread > row.finished_at:
         return False
     other = own.get(following)
+    if following in alarms:
+        return True
     return row.reason == "catch_up" or (other is not None and other.reason in _LATE)
 
 
@@ -208,7 +214,7 @@ def _unwatched(
         if had_passed(indexed, fire_at) or _is_far_back(known, indexed, by_at):
             continue
         is_meant = row.status is RunStatus.CANCELLED or row.reason in _MEANT
-        is_meant = is_meant or _is_passed_over(indexed, row, own)
+        is_meant = is_meant or _is_passed_over(indexed, row, own, alarms)
         if is_meant or _came_late(known, successes.get(fire_at, ()), by_at):
             continue
         text = (

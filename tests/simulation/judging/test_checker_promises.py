@@ -14,6 +14,7 @@ from carillon.domain.run import Resolution, Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.completion_spec import CompletionSpec
 from carillon.domain.targets import TaskTarget, WebhookTarget
 from carillon.schedules import parse_schedule
+from tests.simulation.judging.checker import violations
 from tests.simulation.judging.checker_book import (
     GENERATION_ID,
     JOB_ID,
@@ -253,6 +254,17 @@ def test_the_watch_knows_no_generation_that_was_replaced_too_often() -> None:
     only(book.evidence(125), "watch", "and the watch has told nobody")
     book.resume(80, f"{book.job.generation.generation_id[:-1]}9")
     assert found(book.evidence(125)) == []
+
+
+@pytest.mark.parametrize(("skipped_at", "rung"), [(130, []), (115, [60])])
+def test_the_watch_need_not_ring_twice_for_what_came_late(skipped_at: int, rung: list[int]) -> None:
+    """Seed 9994005165: the job was replaced, and the next one's row came after its own alarm."""
+    book = Book("* * * * *", expect_within=60)
+    book.skipped(key_of(60), after(skipped_at), "misfire")
+    book.ran(key_of(120), 185)
+    rings(book, 120, 180)
+    silent = [each for each in violations(book.evidence(185)) if each.invariant == "watch"]
+    assert [each.fire_at for each in silent] == [after(second) for second in rung]
 
 
 def test_the_watch_rings_for_a_success_that_came_late_where_nothing_struck() -> None:
