@@ -53,7 +53,7 @@ class Scenario:
     executors_down: tuple[Span, ...] = ()
     calendar: str = ""
     other_look_ahead_minutes: int = 0
-    settle_minutes: int = 360
+    settle_minutes: int = 180
     notifications: tuple[NotificationPlan, ...] = ()
     switched_at: datetime | None = None
 
