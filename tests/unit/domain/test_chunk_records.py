@@ -16,7 +16,7 @@ from carillon.domain.chunks.history import (
 )
 from carillon.domain.chunks.placing import Place
 from carillon.domain.job import Generation, Job, Lane
-from carillon.domain.wheel.entry import minute_of
+from carillon.domain.wheel.entry import COMMITTED_WITHIN, minute_of
 from carillon.schedules import parse_schedule
 from tests.contract.samples import a_job
 
@@ -68,6 +68,16 @@ class TestOwnGeneration:
         at = MADE.replace(hour=14, minute=20, second=0)
         within = newest_first(own(job, now), at, at - timedelta(minutes=20), now)
         assert [each for each, _ in within] == [at, at - timedelta(minutes=20)]
+
+    def test_what_is_due_before_the_second_is_over_is_to_come(self) -> None:
+        job, now = a_plain_job(), MADE.replace(hour=13, minute=59, second=59, microsecond=700_000)
+        assert found(own(job, now), now) == ["13:40:00", "13:20:00"]
+
+    def test_it_begins_behind_its_from_at(self) -> None:
+        """Its window is longer than the hour in which its entries settle."""
+        begun = generation(MADE.replace(second=0))
+        job, now = a_plain_job(spread_seconds=7200, generation=begun), MADE + 3 * HOUR
+        assert found(own(job, now), now) == ["13:00:00", "12:40:00", "12:20:00"]
 
     def test_a_pause_ends_it(self) -> None:
         job = a_plain_job().paused(MADE + 2 * HOUR)
@@ -122,8 +132,19 @@ class TestRecords:
         assert record is not None
         assert records_of(job, [record], now, LIFETIME) == own(job, now)
 
-    def test_a_renamed_job_has_the_past_alone(self) -> None:
-        job, now = a_plain_job(), MADE + 2 * HOUR
+    def test_the_order_in_which_they_are_read_decides_nothing(self) -> None:
+        """A generation has fired as the first of its records says."""
+        job = a_plain_job().paused(MADE + 2 * HOUR)
+        moved = replace(job, segment=job.segment + 1, revision=job.revision + 1)
+        again = moved.in_new_generation(generation(MADE + 5 * HOUR), MADE + 5 * HOUR)
+        first, second = left_by(job, moved, LIFETIME), left_by(moved, again, LIFETIME)
+        assert first is not None
+        assert second is not None
+        assert records_of(None, [second, first], MADE + 9 * HOUR, LIFETIME) == [first]
+
+    @pytest.mark.parametrize("spread_seconds", [0, 7200], ids=["at once", "in a long window"])
+    def test_a_renamed_job_has_the_past_alone(self, spread_seconds: int) -> None:
+        job, now = a_plain_job(spread_seconds=spread_seconds), MADE + 2 * HOUR
         tombstone = job.renamed(generation(now), now, now + LIFETIME, job.author, "other")
         record = left_by(job, tombstone, LIFETIME)
         assert record is not None
@@ -138,8 +159,38 @@ class TestRecords:
         record = left_by(deleted, revived, LIFETIME)
         assert record is not None
         assert record.until_at == MADE + 2 * HOUR
-        last_claimed_at = record.until_at + window + timedelta(hours=20)
-        assert record.expires_at > last_claimed_at + LIFETIME
+        last_due_at = record.until_at + COMMITTED_WITHIN + window
+        last_claimed_at = last_due_at + timedelta(days=1)
+        assert record.expires_at == last_claimed_at + LIFETIME
+
+    def test_that_of_a_job_that_was_deleted_in_a_pause_ends_at_the_pause(self) -> None:
+        paused = a_plain_job().paused(MADE + 2 * HOUR)
+        deleted = paused.deleted(MADE + 5 * HOUR, MADE + LIFETIME)
+        revived = deleted.in_new_generation(generation(MADE + 9 * HOUR), MADE + 9 * HOUR)
+        record = left_by(deleted, revived, LIFETIME)
+        assert record is not None
+        assert record.until_at == paused.paused_at
+
+    @pytest.mark.parametrize("spread_seconds", [0, 90], ids=["at once", "in a window"])
+    def test_a_generation_leaves_one_if_any_of_it_may_have_gone_in_a_chunk(
+        self, spread_seconds: int
+    ) -> None:
+        """At the last what is due while the change is committed."""
+        job = a_plain_job(spread_seconds=spread_seconds)
+        first = CHUNKED - COMMITTED_WITHIN - timedelta(seconds=spread_seconds)
+        for changed_at, is_left in ((first - SECOND, False), (first, True)):
+            after = job.in_new_generation(generation(changed_at), changed_at)
+            assert (left_by(job, after, LIFETIME) is not None) is is_left
+
+    def test_it_looks_for_what_it_covers(self) -> None:
+        """Its window is longer than the hour in which its entries settle."""
+        ended_at = MADE + 4 * HOUR
+        job = a_plain_job(spread_seconds=7200)
+        record = left_by(job, job.in_new_generation(generation(ended_at), ended_at), LIFETIME)
+        assert record is not None
+        last = ended_at + COMMITTED_WITHIN
+        instants = (MADE, MADE + SECOND, last, last + SECOND)
+        assert [record.look(at) is not None for at in instants] == [False, True, True, False]
 
     def test_its_place_is_that_of_the_row_that_it_was_taken_from(self) -> None:
         job = a_plain_job(priority=Lane.HIGH, segment=5, spread_seconds=30)
