@@ -179,8 +179,6 @@ class PackedRuns:
             newest = min(newest, _fire_at_of(after))
         if last_cursor is not None:
             oldest = max(oldest, _fire_at_of(last))
-        if oldest > newest:
-            return
         try:
             job = self._jobs.get(*scope)  # first: what it replaces has left its record before
         except UnreadableRowError as error:

@@ -340,12 +340,12 @@ class TestGenerations:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         world.pack()
-        bad: Read[int, object] = Read({}, {3: "spoilt"})
+        bad: Read[int, object] = Read({}, {3: "spoilt", 4: "of another version"})
         monkeypatch.setattr(world.chunks, "get_records", lambda *a, **k: bad)
         job = world.by_name["a"]
         page = world.past.page(job.owner, job.job_id, 10)
         assert [run.status for run in page.items] == [S]
-        assert list(page.unreadable.values()) == ["spoilt"]
+        assert list(page.unreadable.values()) == ["spoilt", "of another version"]
         with pytest.raises(UnreadableRowError):
             world.past.get(replace(world.alone("a").key, fire_at=DUE_AT - HOUR))
 
