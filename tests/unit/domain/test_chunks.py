@@ -185,6 +185,14 @@ class TestPlacing:
         others = {each: replace(plan, salt="other").bucket_of(group, each) for each in ids}
         assert sum(others[each] == buckets[each] for each in ids) < 100
 
+    def test_versions_agree_where_a_run_is(self) -> None:
+        """Or a new one would not find what one before has run."""
+        group = (0, Lane.NORMAL)
+        plan = Plan(3, minute_of(NOON), "salt", NOON, {group: 1000})
+        assert plan.bucket_of(group, "job-1") == 533
+        reference = ref_of("job", "01KAGZ7T2M9GQ4C5V0Y6N8XWRD", 899)
+        assert reference.hex() == "628b4bac9e608afb0ec876a372"
+
 
 KEY = ChunkKey(3, minute_of(NOON), 17, Lane.HIGH, 5)
 DUE_AT = NOON + 17 * SECOND

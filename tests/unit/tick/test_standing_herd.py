@@ -61,11 +61,15 @@ def test_what_takes_longer_to_send_than_a_visit_is_sent_by_several(
     assert max(taken.values()) <= (3 if chunked else 1)
 
 
-@pytest.mark.parametrize("minutes", [30, 120], ids=["young", "settled"])
+@pytest.mark.parametrize(
+    ("minutes", "chunked"),
+    [(30, False), (120, False), (120, True)],
+    ids=["young", "settled", "gathered"],
+)
 def test_a_herd_that_is_yet_being_read_weighs_something(
-    monkeypatch: pytest.MonkeyPatch, minutes: int
+    monkeypatch: pytest.MonkeyPatch, minutes: int, chunked: bool
 ) -> None:
-    world = standing(60, chunked=False, made_at=DUE_AT - timedelta(minutes=minutes))
+    world = standing(60, chunked=chunked, made_at=DUE_AT - timedelta(minutes=minutes))
     visit = world.dispatcher().begin(0, world.clock.now() + timedelta(seconds=52))
     assert isinstance(visit, Visit)
     query, weights = world.wheel.query, list[Weight]()
