@@ -106,11 +106,13 @@ class TestProgress:
 
     @pytest.fixture
     def outbox(self, indexer: Indexer) -> Outbox:
-        """Five orders, each of which has a mark behind it but the second one."""
+        """Five orders, each of which has a mark behind it but the second one. The first is due
+        last."""
         box: Any = indexer
         outbox = Outbox(box, (CONTROL, None))
         for number in range(5):
-            outbox.add(a_chunk(OWNER, OTHER, bucket=number))
+            order = a_chunk(OWNER, OTHER, bucket=number)
+            outbox.add(replace(order, key=replace(order.key, second=0 if number else 1)))
             if number != 1:
                 outbox.mark(mark(number))
         return outbox
@@ -124,10 +126,10 @@ class TestProgress:
             reached.append(outbox.reached)
         assert reached == [(CONTROL, None), mark(0), mark(3), mark(4)]
         assert [[each.key.bucket for each in part] for part in chunks_in(indexer.taken)] == [
-            [0, 1],
+            [1, 0],
             [2, 3],
             [4],
-        ]
+        ], "in fair order, part by part"
         assert (outbox.sent, outbox.occurrences) == (5, 10)
 
     def test_of_marks_at_one_place_the_last_counts(self, outbox: Outbox) -> None:
@@ -137,6 +139,15 @@ class TestProgress:
         assert outbox.reached == mark(7)
         outbox.mark(mark(8))
         assert outbox.reached == mark(8), "nothing is held"
+
+    def test_a_mark_counts_what_was_sent_before(self, outbox: Outbox) -> None:
+        for _ in range(3):
+            outbox.send_part(START)
+        for number in range(3):
+            outbox.add(a_chunk(OWNER, bucket=number))
+        outbox.mark(mark(9))
+        outbox.send_part(START)
+        assert outbox.reached == mark(4)
 
     def test_what_the_queue_does_not_take_is_held_still(
         self, outbox: Outbox, indexer: Indexer
