@@ -6,15 +6,16 @@ from datetime import datetime, timedelta
 import pytest
 
 from carillon.domain.job import Generation, Job
-from carillon.domain.message import Message
-from carillon.domain.policies import RetryPolicy
+from carillon.domain.message import Message, Missed
+from carillon.domain.policies import CatchUp, RetryPolicy
 from carillon.domain.run import RunStatus
 from carillon.domain.spec.completion_spec import CompletionSpec
 from carillon.domain.targets import WebhookTarget
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled
-from carillon.schedules import CalendarRule
+from carillon.schedules import CalendarRule, parse_schedule
+from tests.support.jobs import job_with
 from tests.unit.executor.kit import LEASE_SECONDS, NOON, World
 
 MOMENT = NOON + timedelta(minutes=1)
@@ -131,6 +132,46 @@ def test_what_is_moved_in_place_of_another_comes_as_that(world: World) -> None:
     world.clock.set(moved.message.due_at)
     assert world.handle(moved.message).handled is Handled.RAN
     assert world.runs.get(of(first).key) is None
+
+
+def standing_for_others(job: Job, minutes: int) -> Message:
+    """The message by which a tick catches up on the occurrences since noon."""
+    message = message_of(job, NOON + timedelta(minutes=minutes))
+    return replace(message, missed=Missed(NOON, CatchUp.LATEST, job.schedule), in_time=False)
+
+
+def test_what_stands_for_others_leaves_no_attempt_that_died_though_its_generation_ended_before(
+    world: World, job: Job
+) -> None:
+    """A change that was long under way: others are sent in its place. The row was RUNNING for ever,
+    and no other run of a job whose `overlap` forbids it could start."""
+    late = standing_for_others(job, minutes=5)
+    world.due(job, minutes=5)
+    world.crash_in_call(late)
+    changed = job.in_new_generation(
+        Generation(world.entropy.new_id(world.clock.now()), NOON + timedelta(minutes=3)), NOON
+    )
+    changed = job_with(changed, schedule=parse_schedule("0 3 * * *"))
+    assert world.jobs.replace(changed, job.revision)
+    world.clock.advance(LEASE_SECONDS)
+    assert world.handle(late).reason == "changed"
+    assert world.run_of(late).status is RunStatus.SKIPPED
+    (instead,) = world.drain()
+    assert instead.key.fire_at == NOON + timedelta(minutes=3)
+
+
+def test_what_follows_from_its_end_is_done_though_its_generation_ended_before(
+    world: World, job: Job
+) -> None:
+    back = WebhookTarget(url="https://example.com/done")
+    job = world.change(job, on_success=back)
+    late = standing_for_others(job, minutes=5)
+    world.due(job, minutes=5)
+    with world.dying(world.queue, "send"):
+        world.handle(late)
+    committed(world, job, NOON + timedelta(minutes=3))
+    assert world.handle(late).handled is Handled.REPEATED
+    assert late.key.callback in [message.key for message in world.drain()]
 
 
 def committed(world: World, job: Job, from_at: datetime) -> Job:

@@ -22,7 +22,9 @@ class CatchingUp:
 
     def within_its_generation(self, message: Message) -> tuple[Message, bool]:
         """The message, with its span cut off at the end of its generation; True where others were
-        sent in its place, of which that is the first."""
+        sent in its place, of which that is the first. If its own occurrence has a row it goes on
+        for that: it may have been claimed before the generation ended, and nobody else would come.
+        """
         if message.missed is None:
             return message, False
         job, calendars = self._ports.job_of(message), CalendarReader(self._ports.calendars)
@@ -30,9 +32,10 @@ class CatchingUp:
         instead = within_its_generation(job, message, closed)
         if instead[0].key == message.key:
             return instead[0], False
+        has_row = self._ports.runs.get(message.key) is not None
         now = self._ports.clock.now()
         self._ports.queue.send(instead, [each.delay_seconds(now) for each in instead])
-        return instead[0], True
+        return (replace(message, missed=None), False) if has_row else (instead[0], True)
 
     def record(self, context: RunContext, now: datetime) -> None:
         """Put the row of the other occurrences that the message represents, and publish its event.
