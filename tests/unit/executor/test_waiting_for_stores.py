@@ -11,6 +11,7 @@ from carillon.domain.activity.results import Result
 from carillon.domain.admission.state import PERMITS_ROW
 from carillon.domain.events import EventType
 from carillon.domain.execution import store_waits, transitions
+from carillon.domain.job import JobState
 from carillon.domain.message import Missed, decode, encode
 from carillon.domain.operation import OperationKind
 from carillon.domain.policies import CatchUp, Overlap
@@ -302,6 +303,18 @@ def test_the_run_of_a_fixed_delay_is_never_given_up(monkeypatch: pytest.MonkeyPa
     lane.receive_until(NOON + 2 * DAY)
     assert {report.handled for report in lane.reports} == {Handled.DEFERRED}
     assert len(lane.world.queue.kept()) == 1
+
+
+def test_the_end_of_a_pause_is_never_given_up() -> None:
+    """The job would stay paused for good, though its row is mended."""
+    lane = Lane()
+    resumed_at = lane.message.due_at + timedelta(minutes=5)
+    paused = lane.world.pause(lane.job, resumed_at)
+    with lane.world.failing(lane.world.jobs, "get", UnreadableRowError("of a later version")):
+        lane.receive_until(NOON + 2 * DAY)
+    lane.receive_until(NOON + 2 * DAY + timedelta(minutes=5))
+    assert lane.world.stored(paused).state is JobState.ACTIVE
+    assert lane.world.stored(paused).generation.from_at == resumed_at - timedelta(seconds=1)
 
 
 @pytest.mark.parametrize("kind", [RunKind.WATCH, RunKind.OPERATION])

@@ -54,7 +54,7 @@ class Waiting:
     def _give_up(self, message: Message, reason: str) -> Report | None:
         """None where it is to wait on: another executor is at it, or its row has changed."""
         match message.key.kind:
-            case RunKind.WATCH | RunKind.RESUME | RunKind.WINDOW:
+            case RunKind.WATCH | RunKind.WINDOW:
                 return Report(Handled.DROPPED, message, reason=reason)
             case RunKind.OPERATION:
                 return self._fail_operation(message, reason)

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from carillon.domain.chunks.message import ChunkMessage, Order
 from carillon.domain.message import Message
+from carillon.domain.run import RunKind
 
 FIRST_WAIT = timedelta(seconds=10)
 LONGEST_WAIT = timedelta(minutes=5)
@@ -44,8 +45,14 @@ def handled(message: Message) -> Message:
 def is_given_up(message: Order, now: datetime) -> bool:
     """True if a message has waited long enough for a row that cannot be read.
 
-    The run of a fixed delay is never given up: the job's next occurrence hangs on it.
+    Neither the run of a fixed delay nor the end of a pause is ever given up: all that the job has
+    yet to do hangs on it.
     """
     since = message.unreadable_since
-    is_bound_to = isinstance(message, Message) and message.after_finish
-    return since is not None and now - since >= GIVEN_UP_AFTER and not is_bound_to
+    if isinstance(message, Message) and _job_hangs_on(message):
+        return False
+    return since is not None and now - since >= GIVEN_UP_AFTER
+
+
+def _job_hangs_on(message: Message) -> bool:
+    return message.after_finish or message.key.kind is RunKind.RESUME
