@@ -85,8 +85,6 @@ class Completions:
 
     def _lapse(self, message: Message, over: Run) -> Report | None:
         job = self._ports.job_of(message)
-        if job is None:
-            return Report(Handled.DROPPED, message, reason="there is no such job")
         now, fraction = self._ports.clock.now(), self._ports.entropy.fraction()
         ended = completing.lapsed(over, job, now, fraction)
         if ended.status is RunStatus.RETRYING:
@@ -94,6 +92,9 @@ class Completions:
         if not self._ports.runs.claim(ended, over):
             return None
         self.release(ended)
+        if job is None:
+            self._ports.lifecycle.buried(ended)
+            return Report(Handled.RAN, message, ended)
         context = RunContext(message, job, CalendarReader(self._ports.calendars), None)
         return self._follow_up.told(ended, context)
 

@@ -2,9 +2,19 @@
 
 from dataclasses import replace
 
-from carillon.domain.decisions import LONGEST_BRIEF_WAIT, Claim, Defer, Drop, Redirect, Start, Wait
+from carillon.domain.decisions import (
+    LONGEST_BRIEF_WAIT,
+    Claim,
+    Defer,
+    Drop,
+    Redirect,
+    SkipReason,
+    Start,
+    Wait,
+)
 from carillon.domain.execution import transitions as running
 from carillon.domain.message import Message
+from carillon.domain.run import RunStatus
 from carillon.errors import QueueUnavailableError, StoreUnavailableError
 from carillon.executor.batch import Handled, Report, defer
 from carillon.executor.ports import ExecutorPorts
@@ -57,6 +67,10 @@ class Releasing:
         if over is None or (made_for_nothing and is_own):
             return self._ports.runs.discard_claim(claim.run)
         now = self._ports.clock.now()
+        if made_for_nothing and over.status is RunStatus.RETRYING:
+            # Its job is gone, so nobody else comes for it: as where that has left a tombstone.
+            gone = running.skipped(claim.run, SkipReason.DELETED, now, "there is no such job")
+            return self._ports.runs.finish(gone)
         if made_for_nothing:
             return self._ports.runs.finish(running.handed_over(claim.run, over, message, now))
         return self._ports.runs.finish(running.released(claim.run, over, message, now))

@@ -122,7 +122,7 @@ def decide_open(seen: Run, message: Message, now: datetime) -> CheckLater | Laps
     return Drop("another message comes for the open run")
 
 
-def lapsed(over: Run, job: Job, now: datetime, fraction: float) -> Run:
+def lapsed(over: Run, job: Job | None, now: datetime, fraction: float) -> Run:
     """The open run, about which nobody has reported for too long: its attempt has failed (to be
     claimed over the row)."""
     at = utc_text(over.lease_until or now)

@@ -123,7 +123,7 @@ def _without_attempt(run: Run) -> Run:
 
 def failed(
     run: Run,
-    job: Job,
+    job: Job | None,
     error: RunError,
     timed_out: bool,
     now: datetime,
@@ -135,10 +135,10 @@ def failed(
     """The run after a failed attempt: retrying while attempts are left and can help.
 
     `retry_after_seconds` is what the target asked for: it takes the place of the backoff. One that
-    `is_final` is not retried, whatever the policy says.
+    `is_final` is not retried, whatever the policy says; nor is one whose job is gone.
     """
     ended = _ended(run, RunStatus.TIMED_OUT if timed_out else RunStatus.DEAD, now, error=error)
-    if is_final or not job.spec.retry.retries(error):
+    if is_final or job is None or not job.spec.retry.retries(error):
         return replace(ended, reason=DeadReason.REFUSED)
     if run.attempt >= job.spec.retry.max_attempts:
         return replace(ended, reason=DeadReason.EXHAUSTED)
