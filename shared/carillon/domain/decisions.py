@@ -28,8 +28,8 @@ class SkipReason(StrEnum):
     CALENDAR = "calendar"
     """Its day is closed in the job's calendar."""
     MISFIRE = "misfire"
-    """It came later than the job's grace, and the catch-up policy is to skip; or the run that it
-    follows ended later than its job's `within`."""
+    """It came later than the job's grace, or may only start then, and the catch-up policy is to
+    skip; or the run that it follows ended later than its job's `within`."""
     OVERLAP = "overlap"
     """Another run of the job was active."""
     SPACING = "spacing"

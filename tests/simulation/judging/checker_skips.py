@@ -1,5 +1,6 @@
 """Skips: each has one of the reasons that the documentation names, and the reason was true."""
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -7,6 +8,7 @@ from itertools import pairwise
 from carillon.audit.evidence import Violation
 from carillon.audit.known import Indexed, moves
 from carillon.audit.outcomes import in_gap
+from carillon.domain.admission.limits import KEPT
 from carillon.domain.job import Job, JobState
 from carillon.domain.policies import CatchUp, Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
@@ -19,6 +21,8 @@ _OF_OCCURRENCES = frozenset({"catch_up", "calendar", "misfire", "spacing"})
 """Reasons that only an occurrence of the schedule can have."""
 _OF_FIRST_ATTEMPTS = frozenset({"misfire", "spacing"})
 """The first two of these ask after the message, which a takeover does not change."""
+_START_TO_COME = re.compile("it may start at ([^ ]+), too late")
+"""What a rate has granted, which is used up to KEPT later."""
 _LONGEST_STOP_SECONDS = 200
 
 
@@ -164,7 +168,9 @@ def _skips(job: Job) -> bool:
 def _not_late(row: Run, write: RunWrite, job: Job) -> str | None:
     if job.spec.catch_up is not CatchUp.SKIP:
         return f"the job has catch-up {job.spec.catch_up.value}"
-    late = write.at - (row.effective_at or row.key.fire_at)
+    granted = _START_TO_COME.match(row.note or "")
+    starts_at = write.at if granted is None else datetime.fromisoformat(granted[1]) + KEPT
+    late = starts_at - (row.effective_at or row.key.fire_at)
     seconds = 60 if job.spec.grace is None else job.spec.grace
     if late <= timedelta(seconds=seconds):
         return f"it was {late} late, with {seconds} s of grace"

@@ -363,6 +363,19 @@ def test_a_skip_says_what_was_so(reason: str, members: dict[str, Any], words: st
     only(book.evidence(15), "skip", words)
 
 
+@pytest.mark.parametrize(("starts_at", "is_true"), [(15, True), (4, False)])
+def test_a_start_that_a_rate_grants_too_late_is_a_reason(starts_at: int, is_true: bool) -> None:
+    """It may be used ten seconds later than it is granted."""
+    book = Book(grace=14, catch_up=CatchUp.SKIP)
+    row = book.claimed(key_of(10), after(10))
+    note = f"it may start at {after(10 + starts_at):%Y-%m-%dT%H:%M:%SZ}, too late for 14 s of grace"
+    book.finished(row, after(10.1), RunStatus.SKIPPED, reason="misfire", note=note)
+    if is_true:
+        assert found(book.evidence(15)) == []
+    else:
+        only(book.evidence(15), "skip", "with 14 s of grace")
+
+
 def test_skips_that_are_true() -> None:
     book = Book(grace=5, catch_up=CatchUp.SKIP, tolerance=2)
     book.skipped(key_of(10), after(16), "misfire")

@@ -8,8 +8,14 @@ from datetime import datetime
 from carillon.domain.admission import limits, slowness
 from carillon.domain.admission import limits as rate
 from carillon.domain.admission.limits import Places
-from carillon.domain.admission.overlap import Others, check_job, has_job_admission, misfire
-from carillon.domain.admission.rate_line import forget
+from carillon.domain.admission.overlap import (
+    Others,
+    check_job,
+    has_job_admission,
+    misfire,
+    misfire_to_come,
+)
+from carillon.domain.admission.rate_line import RECHECK, forget
 from carillon.domain.admission.state import (
     OWNER_ROW,
     SLOW_LANE_ROW,
@@ -137,6 +143,21 @@ class Admission:
             self._leave(key_admission(wanted.key), run, job)
         self._leave_lane(run, job)
 
+    def give_up(self, over: Run | None, context: RunContext) -> None:
+        """Release what a run that is skipped has waited with: its place, and starts that are far
+        off, behind which others would wait. Where that fails, nobody uses them."""
+        if over is None:
+            return
+        message, job = context.message, context.job
+        self.leave(over, job)
+        far = self._ports.clock.now() + RECHECK
+        held = message.rate_slot
+        with suppress(StoreUnavailableError):
+            if held is not None and held.at > far:
+                self._forget(rate_admission(held.rate.key, job.job_id), held, job)
+            if message.owner_slot is not None and message.owner_slot.at > far:
+                self._forget(OWNER_ROW, message.owner_slot, job)
+
     def _leave_lane(self, run: Run, job: Job) -> None:
         if job.lane is Lane.SLOW:
             self._leave(SLOW_LANE_ROW, run, job)
@@ -223,7 +244,7 @@ class Admission:
             message = self._give_up(held, message, job)
         if own is not None:
             name = rate_admission(own.key, job.job_id)
-            slot, outcome = self._by_rate(name, own, message.rate_slot, run, message)
+            slot, outcome = self._by_rate(name, own, message.rate_slot, run, message, job)
             message = replace(message, rate_slot=slot)
             if slot is None or slot.at > self._ports.clock.now():
                 return message, slot, outcome
@@ -231,30 +252,38 @@ class Admission:
         if not per_minute:
             return message, None, Proceed()
         owners_rate = Rate(per_minute, 60)
-        slot, outcome = self._by_rate(OWNER_ROW, owners_rate, message.owner_slot, run, message)
+        held = message.owner_slot
+        slot, outcome = self._by_rate(OWNER_ROW, owners_rate, held, run, message, job)
         is_to_come = slot is not None and slot.at > self._ports.clock.now()
         return replace(message, owner_slot=slot), slot if is_to_come else None, outcome
 
     def _by_rate(
-        self, name: str, limit: Rate, held: RateSlot | None, run: Run, message: Message
+        self, name: str, limit: Rate, held: RateSlot | None, run: Run, message: Message, job: Job
     ) -> tuple[RateSlot | None, Proceed | Skip | Wait]:
-        """The slot of one rate: the one that is held, or a new one."""
+        """The slot of one rate: the one that is held, or a new one, unless that comes too late."""
         if held is not None and rate.is_in_time(message, held, self._ports.clock.now()):
             return held, Proceed()
         slot: RateSlot | None = None
 
         def decide(gate: AdmissionRow) -> Verdict:
             nonlocal slot
-            taken = rate.take_slot(gate, limit, held, run.claim_id, self._ports.clock.now())
+            now = self._ports.clock.now()
+            taken = rate.take_slot(gate, limit, held, run.claim_id, now)
             slot = taken.slot
-            return Verdict(Proceed(), taken.put)
+            is_to_come = slot.at > now
+            late = misfire_to_come(job, run, message, slot.at) if is_to_come else None
+            return Verdict(Proceed(), taken.put) if late is None else Verdict(late)
 
         outcome = check_admission(self._ports, name, message, decide)
         return (slot if isinstance(outcome, Proceed) else None), outcome
 
     def _give_up(self, held: RateSlot, message: Message, job: Job) -> Message:
         """The message without a slot of a rate that its job has no more."""
-        name, now = rate_admission(held.rate.key, job.job_id), self._ports.clock.now()
+        self._forget(rate_admission(held.rate.key, job.job_id), held, job)
+        return replace(message, rate_slot=None)
+
+    def _forget(self, name: str, held: RateSlot, job: Job) -> None:
+        now = self._ports.clock.now()
         anew = self._ports.entropy.new_id(now)
         change_admission(
             self._ports.admission_rows,
@@ -262,7 +291,6 @@ class Admission:
             name,
             lambda gate: forget(gate, held.line_id, anew, now),
         )
-        return replace(message, rate_slot=None)
 
     def _enter(
         self, wanted: Concurrency, claim: Claim, message: Message, until: datetime | None = None

@@ -208,7 +208,7 @@ class RunProtocol:
         claim = replace(claim, run=running.being_adopted(claim.run, context.message))
         now, attempts = self._ports.clock.now(), context.job.spec.retry.max_attempts
         if isinstance(start, Skip):
-            return self.finish(running.skipped(claim.run, start.reason, now, start.note), context)
+            return self._skip(claim, start, context)
         if isinstance(start, YieldToLatest):
             if claim.over is None and ends_at is not None:
                 return self._run_latest_instead(context, claim, start.latest, ends_at)
@@ -286,7 +286,7 @@ class RunProtocol:
             return self._releasing.release(came, claim, prepared)
         now, run = self._ports.clock.now(), running.adopted(claim.run, came)
         if isinstance(prepared, Skip):
-            return self.finish(running.skipped(run, prepared.reason, now, prepared.note), context)
+            return self._skip(replace(claim, run=run), prepared, context)
         if isinstance(prepared, Wait):
             return self._releasing.wait(message, replace(claim, run=run), prepared)
         is_lost = prepared is None or (is_overdue(run, now) and self.stop_watch.is_lost(run))
@@ -294,6 +294,11 @@ class RunProtocol:
             self._leave(run, context)
             return None if is_lost else self._releasing.put_off(came, claim)
         return self._deliver(prepared, run, context, limit_seconds)
+
+    def _skip(self, claim: Claim, skip: Skip, context: RunContext) -> Report | None:
+        self._admission.give_up(claim.over, context)
+        now = self._ports.clock.now()
+        return self.finish(running.skipped(claim.run, skip.reason, now, skip.note), context)
 
     def _puts(self, came: Message, claim: Claim, run: Run) -> bool:
         """Put the claimed run before its call; where the store fails, the claim is given back, or

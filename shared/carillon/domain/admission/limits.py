@@ -26,7 +26,7 @@ from carillon.domain.run import Run, RunKind, RunStatus
 Change = Callable[[AdmissionRow], AdmissionRow | None]
 """Makes a changed row of one; None where nothing is to change."""
 
-_KEPT = timedelta(seconds=10)
+KEPT = timedelta(seconds=10)
 """The lateness up to which a first slot may be used; each further one may be twice as late."""
 _KEPT_LONGEST = timedelta(hours=1)
 
@@ -69,7 +69,7 @@ def is_in_time(message: Message, held: RateSlot, now: datetime) -> bool:
     Of two, the earlier one has waited for the later.
     """
     due_at = max(each.at for each in (held, message.rate_slot, message.owner_slot) if each)
-    kept = min(_KEPT_LONGEST, _KEPT * (1 << min(held.asked - 1, 10)))
+    kept = min(_KEPT_LONGEST, KEPT * (1 << min(held.asked - 1, 10)))
     return held.at <= now <= due_at + kept
 
 

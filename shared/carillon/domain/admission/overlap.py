@@ -3,7 +3,14 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from carillon.domain.admission.state import AdmissionRow, Verdict, poll, poll_behind_others
+from carillon.domain.admission.limits import KEPT
+from carillon.domain.admission.state import (
+    AdmissionRow,
+    Verdict,
+    poll,
+    poll_behind_others,
+    waiting_until,
+)
 from carillon.domain.decisions import Proceed, Skip, SkipReason
 from carillon.domain.execution.lateness import follows_its_schedule, grace_of, is_kept_waiting
 from carillon.domain.job import Job
@@ -30,6 +37,20 @@ def misfire(job: Job, run: Run, message: Message, now: datetime) -> Skip | None:
         return None
     seconds, grace_seconds = int(late.total_seconds()), int(grace.total_seconds())
     return Skip(SkipReason.MISFIRE, f"{seconds} s late, with {grace_seconds} s of grace")
+
+
+def misfire_to_come(job: Job, run: Run, message: Message, at: datetime) -> Skip | None:
+    """The skip of one that a rate lets start at `at` at the earliest, which is too late.
+
+    It must not wait for that: the starts of runs that are skipped in the end would be all that a
+    rate grants to a job that is due more often. A start may be used a little later than it is
+    granted.
+    """
+    if misfire(job, run, waiting_until(message, at), at + KEPT) is None:
+        return None
+    grace_seconds = int(grace_of(job).total_seconds())
+    note = f"it may start at {at:%Y-%m-%dT%H:%M:%SZ}, too late for {grace_seconds} s of grace"
+    return Skip(SkipReason.MISFIRE, note)
 
 
 def is_first_of_occurrence(run: Run) -> bool:
