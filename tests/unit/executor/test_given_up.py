@@ -6,13 +6,19 @@ from typing import Any
 
 import pytest
 
+from carillon.domain.admission.state import (
+    PERMITS_ROW,
+    AdmissionRow,
+    PermitHolder,
+    key_admission,
+)
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp, Concurrency, Rate
 from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
-from tests.support.world import quotas_of
+from tests.support.world import OWNER, quotas_of
 from tests.unit.executor.kit import MINUTE, NOON, World
 
 KEY = Concurrency("db", 1)
@@ -52,6 +58,36 @@ def test_the_place_that_a_run_has_waited_in_is_free_once_it_is_skipped(world: Wo
     world.clock.set(waiting.starts_at)
     assert world.handle(waiting).handled is Handled.SKIPPED
     assert world.handle(world.due(other, 3)).handled is Handled.RAN
+
+
+@pytest.mark.parametrize("by", ["key", "owner"])
+def test_no_place_is_kept_for_the_turn_of_a_run_that_is_skipped(world: World, by: str) -> None:
+    settings = {"concurrency": KEY} if by == "key" else {}
+    if by == "owner":
+        ports = replace(world.executor_ports, quotas=quotas_of(concurrent_runs=1))
+        world.executor = Router(ports)
+    job, other = (world.create(name, "* * * * *", **settings) for name in ("job", "other"))
+    message = world.due(job)
+    until = NOON + 10 * MINUTE
+    name = key_admission("db") if by == "key" else PERMITS_ROW
+    held = AdmissionRow(OWNER, name, 1, until, holders=(PermitHolder("another", until),))
+    assert world.admission_rows.put(held, None)
+    for _ in range(9):
+        message = held_back(world, message)
+        world.clock.set(message.starts_at)
+    gate = stored(world, name)
+    assert gate.turns
+    assert world.admission_rows.put(replace(gate, revision=99, holders=()), gate.revision)
+    world.pause(job)
+    assert world.handle(message).handled is Handled.SKIPPED
+    late = replace(message_of(other, NOON + MINUTE), due_at=world.clock.now(), waits=1)
+    assert world.handle(late).handled is Handled.RAN
+
+
+def stored(world: World, name: str) -> AdmissionRow:
+    gate = world.admission_rows.get(OWNER, name)
+    assert gate is not None
+    return gate
 
 
 @pytest.mark.parametrize("by", ["key", "owner"])

@@ -1,6 +1,6 @@
 """The gates that a claimed run passes before its target is called: read, decide, put, repeat."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -18,6 +18,7 @@ from carillon.domain.admission.overlap import (
 from carillon.domain.admission.rate_line import RECHECK, forget
 from carillon.domain.admission.state import (
     OWNER_ROW,
+    PERMITS_ROW,
     SLOW_LANE_ROW,
     AdmissionRow,
     Verdict,
@@ -144,19 +145,34 @@ class Admission:
         self._leave_lane(run, job)
 
     def give_up(self, over: Run | None, context: RunContext) -> None:
-        """Release what a run that is skipped has waited with: its place, and starts that are far
-        off, behind which others would wait. Where that fails, nobody uses them."""
+        """Release what a run that is skipped has waited with: its place or turn, and far starts,
+        behind which others would wait. Where that fails, nobody uses them."""
         if over is None:
             return
         message, job = context.message, context.job
-        self.leave(over, job)
-        far = self._ports.clock.now() + RECHECK
-        held = message.rate_slot
+        far, held = self._ports.clock.now() + RECHECK, message.rate_slot
         with suppress(StoreUnavailableError):
+            for name in self._places_of(over, job):
+                change_admission(
+                    self._ports.admission_rows,
+                    job.owner,
+                    name,
+                    lambda gate: limits.given_up(gate, over),
+                )
             if held is not None and held.at > far:
                 self._forget(rate_admission(held.rate.key, job.job_id), held, job)
             if message.owner_slot is not None and message.owner_slot.at > far:
                 self._forget(OWNER_ROW, message.owner_slot, job)
+
+    def _places_of(self, run: Run, job: Job) -> Iterator[str]:
+        """The gates at which a run may wait for a place."""
+        place = limits.needed_permit(job, run)
+        if place is not None:
+            yield key_admission(place.key)
+        if job.lane is Lane.SLOW:
+            yield SLOW_LANE_ROW
+        if self._ports.quotas.of(job.owner)[Quota.RUNS]:
+            yield PERMITS_ROW
 
     def _leave_lane(self, run: Run, job: Job) -> None:
         if job.lane is Lane.SLOW:

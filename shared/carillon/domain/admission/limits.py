@@ -104,7 +104,7 @@ that checked, those that were due first."""
 _NEXT_POLL_SECONDS = 2
 """Between two checks of a queued run: at most this long a permit stays unused for its sake."""
 _TURN_KEPT = timedelta(seconds=60)
-"""After its last check. A queued run whose job was deleted, for instance, loses its turn then."""
+"""After its last check. A queued run that was cancelled, for instance, loses its turn then."""
 _TURN_RENEWED = timedelta(seconds=30)
 _MOST_BEHIND_ITS_ROW = timedelta(minutes=15)
 """A row may say that its run checks next so long ago, before the run checks in full."""
@@ -248,6 +248,12 @@ def leave(gate: AdmissionRow, run: Run) -> AdmissionRow | None:
     """The gate without the run's claim; None if that holds no place."""
     others = tuple(holder for holder in gate.holders if holder.claim_id != run.claim_id)
     return None if len(others) == len(gate.holders) else replace(gate, holders=others)
+
+
+def given_up(gate: AdmissionRow, run: Run) -> AdmissionRow:
+    """The gate without the place and the turn of a run that has waited and is not to start."""
+    turns = tuple(turn for turn in gate.turns if turn.run_id != run.key.run_id)
+    return replace(leave(gate, run) or gate, turns=turns)
 
 
 def kept(gate: AdmissionRow, run: Run) -> AdmissionRow:
