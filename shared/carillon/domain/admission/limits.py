@@ -250,10 +250,12 @@ def leave(gate: AdmissionRow, run: Run) -> AdmissionRow | None:
     return None if len(others) == len(gate.holders) else replace(gate, holders=others)
 
 
-def given_up(gate: AdmissionRow, run: Run) -> AdmissionRow:
-    """The gate without the place and the turn of a run that has waited and is not to start."""
+def given_up(gate: AdmissionRow, run: Run) -> AdmissionRow | None:
+    """The gate without the place and the turn of a run that has waited and is not to start; None
+    where it has neither."""
     turns = tuple(turn for turn in gate.turns if turn.run_id != run.key.run_id)
-    return replace(leave(gate, run) or gate, turns=turns)
+    without = replace(leave(gate, run) or gate, turns=turns)
+    return None if without == gate else without
 
 
 def kept(gate: AdmissionRow, run: Run) -> AdmissionRow:
