@@ -1,4 +1,4 @@
-"""A queue that is slow: the visit ends in time, and records what was sent."""
+"""A queue or a wheel that is slow: the visit ends in time, and records what was sent."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.message import Message
-from carillon.domain.wheel.entry import minute_of
+from carillon.domain.wheel.entry import Slot, minute_of
 from carillon.domain.wheel.segment import LEASE
 from carillon.errors import QueueUnavailableError
 from carillon.tick.counting import SegmentOutcome
@@ -93,3 +93,23 @@ def test_the_lease_is_kept_while_a_slow_queue_takes_its_time(
     assert report.outcome is SegmentOutcome.DISPATCHED
     assert leases == [LEASE, *[LEASE] * 5, None], "taken, renewed after each part, given back"
     assert sorted(set(sent(world))) == sent(world)
+
+
+def test_the_lease_is_kept_while_a_slow_wheel_is_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is sent meanwhile: the outbox is not yet full."""
+    query, held = world.wheel.query, list[bool]()
+
+    def slow(segment: int, slot: Slot, after_key: str | None = None) -> object:
+        world.clock.advance(1)
+        control = world.wheel.get_control(segment)
+        held.append(control is not None and control.held_at(world.clock.now()))
+        return query(segment, slot, after_key)
+
+    monkeypatch.setattr(world.wheel, "query", slow)
+    deadline = world.clock.now() + timedelta(minutes=10)
+    (report,) = world.dispatcher().tick([0], (), deadline)
+    assert report.outcome is SegmentOutcome.DISPATCHED
+    assert len(held) > 2 * LEASE.total_seconds()
+    assert all(held)
