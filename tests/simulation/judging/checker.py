@@ -54,6 +54,7 @@ RULES: tuple[Callable[[Known], Iterator[Violation]], ...] = (
     checker_rows.died_of_nothing,
     checker_skips.untrue,
     checker_late.ran_late,
+    checker_late.late_in_chunk,
     checker_load.crowded,
     checker_load.granted_too_often,
     checker_load.started_too_often,

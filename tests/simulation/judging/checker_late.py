@@ -1,4 +1,5 @@
-"""What came late: under `latest` it leaves its place to a later occurrence that is due."""
+"""What came late: under `latest` it leaves its place to a later occurrence that is due, and in a
+chunk it is not called."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from tests.simulation.judging.known import Known
 
 _SLACK = timedelta(seconds=5)
 """Between the look at the clock that decides and the claim."""
+_LONGEST_IN_CHUNK = timedelta(seconds=2)
+"""From the answer to a chunk's claim to the last call under it."""
 
 
 def ran_late(known: Known) -> Iterator[Violation]:
@@ -58,6 +61,23 @@ def ran_late(known: Known) -> Iterator[Violation]:
                 f"{run_id} was claimed at {claim.at}, {claim.at - due_at} late: {next_at} was due"
             )
             yield Violation("late", key.job_id, text, key.fire_at)
+
+
+def late_in_chunk(known: Known) -> Iterator[Violation]:
+    """Calls that began so long after their chunk's claim that others might have taken it over.
+
+    That holds of a process that stood still, too: it looks at the clock after all that may last.
+    """
+    answer = timedelta(seconds=known.evidence.circumstances.latency_seconds)
+    for run_id, deliveries in known.deliveries.items():
+        for each in deliveries:
+            claimed_at = each.chunk_claimed_at
+            if claimed_at is None or each.begun_at - claimed_at <= answer + _LONGEST_IN_CHUNK:
+                continue
+            key = known.run_ids.get(run_id)
+            fire_at = None if key is None else key.fire_at
+            text = f"{run_id} was called at {each.begun_at} in a chunk claimed at {claimed_at}"
+            yield Violation("I2", each.job_id, text, fire_at)
 
 
 def _is_asked_of(key: RunKey, job: Job) -> bool:

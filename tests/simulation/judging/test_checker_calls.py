@@ -277,6 +277,18 @@ def test_what_a_chunk_calls_was_claimed_with_the_chunk(claimed_at: float, is_bro
     assert ("pause" in {name for name, _ in found(book.evidence(35))}) is is_broken
 
 
+@pytest.mark.parametrize(("claimed_at", "is_broken"), [(8.5, False), (7.5, True)])
+def test_nothing_is_called_long_after_its_chunk_was_claimed(
+    claimed_at: float, is_broken: bool
+) -> None:
+    """Though its process stood still: others may have the chunk."""
+    book = Book()
+    row = book.claimed(key_of(10), after(10.1))
+    book.called(row, after(10.2), chunk_claimed_at=after(claimed_at), is_untouched=False)
+    book.finished(row, after(10.4))
+    assert [name for name, _ in found(book.evidence(15))] == (["I2"] if is_broken else [])
+
+
 def test_an_acknowledgement_is_kept() -> None:
     book = plain()
     book.acknowledged("pause", 15)
