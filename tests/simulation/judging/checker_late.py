@@ -64,19 +64,25 @@ def ran_late(known: Known) -> Iterator[Violation]:
 
 
 def late_in_chunk(known: Known) -> Iterator[Violation]:
-    """Calls that began so long after their chunk's claim that others might have taken it over.
+    """Calls that were made so long after their chunk's claim that others might have taken it over.
 
-    That holds of a process that stood still, too: it looks at the clock after all that may last.
+    That holds of a process that stood still, too: it looks at the clock after all that it asks. But
+    it may stand still once more before the call itself.
     """
     answer = timedelta(seconds=known.evidence.circumstances.latency_seconds)
     for run_id, deliveries in known.deliveries.items():
         for each in deliveries:
-            claimed_at = each.chunk_claimed_at
-            if claimed_at is None or each.begun_at - claimed_at <= answer + _LONGEST_IN_CHUNK:
+            claimed_at, asked_at = each.chunk_claimed_at, each.asked_at
+            if claimed_at is None or asked_at is None:
+                continue
+            if asked_at - claimed_at <= answer + _LONGEST_IN_CHUNK:
                 continue
             key = known.run_ids.get(run_id)
             fire_at = None if key is None else key.fire_at
-            text = f"{run_id} was called at {each.begun_at} in a chunk claimed at {claimed_at}"
+            text = (
+                f"{run_id} was called at {each.begun_at} by who had asked for something at"
+                f" {asked_at}, in a chunk claimed at {claimed_at}"
+            )
             yield Violation("I2", each.job_id, text, fire_at)
 
 

@@ -31,6 +31,7 @@ class Delivered:
     faults_before: int | None
     taken: Received | None
     chunk_claimed_at: datetime | None = None
+    asked_at: datetime | None = None
     ended: TargetCall | None = None
 
 
@@ -62,6 +63,7 @@ def delivery_of(seen: Delivered) -> Delivery:
         lane=None if seen.taken is None else seen.taken.lane,
         may_be_late=_may_be_late(seen.taken),
         chunk_claimed_at=seen.chunk_claimed_at,
+        asked_at=seen.asked_at,
         job_lane=None if seen.read is None else seen.read.lane,
         is_untouched=task is not None
         and task.process.faults == seen.faults_before

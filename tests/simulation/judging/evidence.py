@@ -46,7 +46,8 @@ class Delivery:
     `is_untouched`: no fault struck its process from the claim to the acknowledgement. `lane` is
     where its message was taken from, `job_lane` that of the row which was read; None where not
     known. `owner` is the one as whose the target was called, "" where not known.
-    `chunk_claimed_at`: when its process had claimed the chunk that it is called in.
+    `chunk_claimed_at`: when its process had claimed the chunk that it is called in. `asked_at`:
+    when a store last did what the call's own task had asked for.
     `may_be_late`: its message represents occurrences that were missed, or has waited for a policy.
     """
 
@@ -65,6 +66,7 @@ class Delivery:
     job_lane: Lane | None = None
     owner: str = ""
     chunk_claimed_at: datetime | None = None
+    asked_at: datetime | None = None
     may_be_late: bool = False
 
 

@@ -75,6 +75,7 @@ class Recorder:
         self._reads: dict[tuple[str, str], Read] = {}
         self._tasks: dict[str, Task] = {}
         self._faults: dict[str, int] = {}
+        self._asked_at: dict[str, datetime] = {}
         self._faults_before_claim: dict[tuple[str, str], int] = {}
         self._delivered: list[Delivered] = []
         self._open: dict[str, Delivered] = {}
@@ -133,6 +134,7 @@ class Recorder:
             self._faults_before_claim.get((process, run_id)),
             self._known_deployment().taken.get(process),
             self._chunks.claimed_at.get(process),
+            self._asked_at.get(call.process),
         )
         self._delivered.append(delivered)
         self._open[call.process] = delivered
@@ -205,6 +207,7 @@ class Recorder:
             handler(task, args, answer)
         if task is not None:
             self._faults[handler_of(task.name)] = task.process.faults
+            self._asked_at[task.name] = self._now()
 
     def _known_deployment(self) -> Deployment:
         assert self._deployment is not None, "attach it first"

@@ -277,14 +277,17 @@ def test_what_a_chunk_calls_was_claimed_with_the_chunk(claimed_at: float, is_bro
     assert ("pause" in {name for name, _ in found(book.evidence(35))}) is is_broken
 
 
-@pytest.mark.parametrize(("claimed_at", "is_broken"), [(8.5, False), (7.5, True)])
+@pytest.mark.parametrize(("asked_at", "is_broken"), [(8.4, False), (9.6, True)])
 def test_nothing_is_called_long_after_its_chunk_was_claimed(
-    claimed_at: float, is_broken: bool
+    asked_at: float, is_broken: bool
 ) -> None:
-    """Though its process stood still: others may have the chunk."""
+    """Though its process stood still: others may have the chunk. Seed 9986000509: it may do so
+    after its last look at the clock."""
     book = Book()
     row = book.claimed(key_of(10), after(10.1))
-    book.called(row, after(10.2), chunk_claimed_at=after(claimed_at), is_untouched=False)
+    book.called(row, after(10.2))
+    late = replace(book.deliveries[-1], is_untouched=False, asked_at=after(asked_at))
+    book.deliveries[-1] = replace(late, chunk_claimed_at=after(7.5))
     book.finished(row, after(10.4))
     assert [name for name, _ in found(book.evidence(15))] == (["I2"] if is_broken else [])
 
