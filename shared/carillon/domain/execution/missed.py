@@ -206,8 +206,8 @@ def another_is_checked(
 
 
 def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
-    """The same of an occurrence of an older generation, whose schedule is gone: by its `later`
-    rows."""
+    """The same of an occurrence of an older generation, whose schedule and policy are gone: by its
+    own row's reason and its `later` rows."""
     if run is None or run.finished_at is None or not _came_late(run):
         return False
     own = [
@@ -219,7 +219,7 @@ def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
     following = min(own, key=lambda row: row.key.fire_at, default=None)
     if following is None or (following.effective_at or following.key.fire_at) > run.finished_at:
         return False
-    return job.spec.catch_up is CatchUp.LATEST or _came_late(following)
+    return run.reason == SkipReason.CATCH_UP or _came_late(following)
 
 
 def check_again(

@@ -255,17 +255,18 @@ def test_what_was_due_is_missed_whatever_becomes_of_its_job(
     assert looks(world, job) == [FIRST]
 
 
+@pytest.mark.parametrize("later", [CatchUp.LATEST, CatchUp.SKIP])
 @pytest.mark.parametrize(("policy", "alarms"), [(CatchUp.LATEST, 0), (CatchUp.SKIP, 1)])
 def test_what_came_late_is_left_to_the_next_of_its_generation_though_that_is_replaced(
-    world: World, policy: CatchUp, alarms: int
+    world: World, policy: CatchUp, alarms: int, later: CatchUp
 ) -> None:
     """Twenty came while executors were away. Under `latest` the last of them ran, under `skip` it
-    is the one that is told of."""
+    is the one that is told of, whatever the policy is by then."""
     job = watched(world, "* * * * *", expect_within=7200, catch_up=policy)
     back = world.clock.now() + 20 * MINUTE
     without_executors(world, back)
     world.run_until(back + 5 * MINUTE)
-    world.new_generation(job, "0 5 * * *")
+    world.new_generation(job, "0 5 * * *", catch_up=later)
     world.run_until(back + 3 * HOUR)
     late = [run for run in world.history(job) if run.reason in ("catch_up", "misfire")]
     assert len(late) > 15
