@@ -95,21 +95,25 @@ def test_the_lease_is_kept_while_a_slow_queue_takes_its_time(
     assert sorted(set(sent(world))) == sent(world)
 
 
-def test_the_lease_is_kept_while_a_slow_wheel_is_read(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_lease_is_kept_while_a_slow_wheel_is_read(world: World) -> None:
     """Nothing is sent meanwhile: the outbox is not yet full."""
+    keeps_its_lease(world, 1)
+
+
+def keeps_its_lease(world: World, seconds: float) -> None:
+    """A visit whose queries take so long each holds its segment at all of them."""
     query, held = world.wheel.query, list[bool]()
 
     def slow(segment: int, slot: Slot, after_key: str | None = None) -> object:
-        world.clock.advance(1)
+        world.clock.advance(seconds)
         control = world.wheel.get_control(segment)
         held.append(control is not None and control.held_at(world.clock.now()))
         return query(segment, slot, after_key)
 
-    monkeypatch.setattr(world.wheel, "query", slow)
-    deadline = world.clock.now() + timedelta(minutes=10)
-    (report,) = world.dispatcher().tick([0], (), deadline)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.wheel, "query", slow)
+        deadline = world.clock.now() + timedelta(minutes=10)
+        (report,) = world.dispatcher().tick([0], (), deadline)
     assert report.outcome is SegmentOutcome.DISPATCHED
-    assert len(held) > 2 * LEASE.total_seconds()
+    assert len(held) * seconds > 2 * LEASE.total_seconds()
     assert all(held)

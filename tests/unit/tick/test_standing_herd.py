@@ -12,12 +12,11 @@ import pytest
 
 from carillon.domain.chunks.message import ChunkMessage, Order
 from carillon.domain.wheel.entry import Slot
-from carillon.domain.wheel.segment import LEASE
 from carillon.errors import QueueUnavailableError
-from carillon.tick.counting import SegmentOutcome
 from carillon.tick.segment_visit import Visit
 from carillon.tick.sharing import Weight, Worth, shares
 from tests.support.world import World
+from tests.unit.tick.test_slow_queue import keeps_its_lease
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 DUE_AT = NOON + timedelta(hours=2)
@@ -87,19 +86,6 @@ def test_a_herd_that_is_yet_being_read_weighs_something(
     assert shares(weighed, 15, 16, Worth(messages=10)).of > 1, weighed
 
 
-def test_the_lease_is_kept_while_a_herd_is_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lease_is_kept_while_a_herd_is_gathered() -> None:
     """Nothing can be sent before its plan is made."""
-    world = standing(200, chunked=True)
-    query, held = world.wheel.query, list[bool]()
-
-    def slow(segment: int, slot: Slot, after_key: str | None = None) -> object:
-        world.clock.advance(4)
-        control = world.wheel.get_control(segment)
-        held.append(control is not None and control.held_at(world.clock.now()))
-        return query(segment, slot, after_key)
-
-    monkeypatch.setattr(world.wheel, "query", slow)
-    (report,) = world.dispatcher().tick([0], (), world.clock.now() + timedelta(minutes=10))
-    assert report.outcome is SegmentOutcome.DISPATCHED
-    assert len(held) * 4 > 2 * LEASE.total_seconds()
-    assert all(held)
+    keeps_its_lease(standing(200, chunked=True), 4)

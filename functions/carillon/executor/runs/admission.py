@@ -257,7 +257,8 @@ class Admission:
         own = rate.needed_slot(job, run)
         held = message.rate_slot
         if held is not None and (own is None or own.key != held.rate.key):
-            message = self._give_up(held, message, job)
+            self._forget(rate_admission(held.rate.key, job.job_id), held, job)
+            message = replace(message, rate_slot=None)
         if own is not None:
             name = rate_admission(own.key, job.job_id)
             slot, outcome = self._by_rate(name, own, message.rate_slot, run, message, job)
@@ -292,11 +293,6 @@ class Admission:
 
         outcome = check_admission(self._ports, name, message, decide)
         return (slot if isinstance(outcome, Proceed) else None), outcome
-
-    def _give_up(self, held: RateSlot, message: Message, job: Job) -> Message:
-        """The message without a slot of a rate that its job has no more."""
-        self._forget(rate_admission(held.rate.key, job.job_id), held, job)
-        return replace(message, rate_slot=None)
 
     def _forget(self, name: str, held: RateSlot, job: Job) -> None:
         now = self._ports.clock.now()
