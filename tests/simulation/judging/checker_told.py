@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from carillon.audit.evidence import Violation
 from carillon.audit.known import Indexed
@@ -159,14 +159,13 @@ def _successes(known: Known, rows: Sequence[Run]) -> dict[datetime, list[datetim
     return found
 
 
-def _came_late(known: Known, successes: Sequence[datetime], by_at: datetime) -> bool:
-    """Whether a success may have come before the watch looked, which it does at its time only where
-    nothing is broken."""
-    if not successes:
-        return False
+def _looked_until(known: Known, by_at: datetime) -> datetime:
+    """Until when the watch may have looked, which it does at its time only where nothing is
+    broken."""
     terms = known.evidence.circumstances
     looked_at = by_at + lag_of(terms)
-    return min(successes) <= looked_at or not known.is_calm(by_at - recovery(terms), looked_at)
+    is_calm = known.is_calm(by_at - recovery(terms), looked_at)
+    return looked_at if is_calm else datetime.max.replace(tzinfo=UTC)
 
 
 def _is_passed_over(
@@ -211,11 +210,12 @@ def _unwatched(
         row = own.get(fire_at)
         if fire_at in alarms or fire_at in again or row is None or in_gap(gaps, by_at):
             continue
-        if had_passed(indexed, fire_at) or _is_far_back(known, indexed, by_at):
+        until = _looked_until(known, by_at)
+        if had_passed(indexed, fire_at) or _is_far_back(known, indexed, until):
             continue
         is_meant = row.status is RunStatus.CANCELLED or row.reason in _MEANT
         is_meant = is_meant or _is_passed_over(indexed, row, own, alarms)
-        if is_meant or _came_late(known, successes.get(fire_at, ()), by_at):
+        if is_meant or any(at <= until for at in successes.get(fire_at, ())):
             continue
         text = (
             f"{row.key.run_id} is {row.status.value} since {row.finished_at}, no success was there"

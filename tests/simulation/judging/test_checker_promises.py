@@ -245,15 +245,21 @@ def test_the_watch_rings_where_no_success_came_in_time() -> None:
     only(book.evidence(125), "watch", "a success was there before")
 
 
-def test_the_watch_knows_no_generation_that_was_replaced_too_often() -> None:
-    """Seed 9974003711: a job went to and fro between two owners, and was spread meanwhile."""
+@pytest.mark.parametrize(("at", "struck_at", "alarms"), [(80, 0, 0), (300, 0, 1), (300, 100, 0)])
+def test_the_watch_knows_no_generation_that_was_replaced_too_often(
+    at: float, struck_at: float, alarms: int
+) -> None:
+    """Seed 9974003711: a job went to and fro between two owners, and was spread meanwhile. Seed
+    9997007712: the last time while ticks were away, before the watch could look."""
     book = Book("at 2026-12-01T12:01:00Z", expect_within=60)
     book.died(key_of(60))
     for number in range(MOST_REPLACED):
         book.resume(70 + number, f"{book.job.generation.generation_id[:-1]}{2 + number}")
     only(book.evidence(125), "watch", "and the watch has told nobody")
-    book.resume(80, f"{book.job.generation.generation_id[:-1]}9")
-    assert found(book.evidence(125)) == []
+    book.resume(at, f"{book.job.generation.generation_id[:-1]}9")
+    if struck_at:
+        book.faults.append(after(struck_at))
+    assert [each.invariant for each in violations(book.evidence(400))] == ["watch"] * alarms
 
 
 @pytest.mark.parametrize(("skipped_at", "rung"), [(130, []), (115, [60])])
