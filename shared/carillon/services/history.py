@@ -19,6 +19,11 @@ MOST_PAGES = 10
 """Pages that are read for the newest runs of a job: in an outage many of its occurrences have
 none."""
 
+_COVERING_AMONG = 100
+"""Rows behind an occurrence that are searched for the one that covers it. It has none of its own,
+nor have the others that were passed over with it."""
+_SECOND = timedelta(seconds=1)
+
 
 class History:
     """The one reader of lists of runs; raises StoreUnavailableError.
@@ -96,6 +101,28 @@ class History:
         return self._packed.merged(
             rows, self._runs.get, scope, limit, cursor, span, consistent=consistent
         )
+
+    def covering(self, owner: str, job_id: str, fire_at: datetime, now: datetime) -> Run | None:
+        """The row of a catch-up that has passed over the job's occurrence; None where there is
+        none among the rows that follow it most closely. By strong reads."""
+        span = now - fire_at
+        while span >= _SECOND:
+            # Newest first: what follows an occurrence closely is read by shorter and shorter spans.
+            page = self._runs.list(
+                owner,
+                job_id,
+                _COVERING_AMONG,
+                from_at=fire_at,
+                until_at=fire_at + span,
+                consistent=True,
+            )
+            for row in page.items:
+                if row.covers_from is not None and row.covers_from <= fire_at:
+                    return row
+            if page.next_cursor is None:
+                return None
+            span /= 2
+        return None
 
     def behind(self, run: Run) -> str:
         """The cursor of its job's pages from behind it on."""

@@ -6,7 +6,7 @@ from functools import partial
 from carillon.domain.execution import missed, store_waits
 from carillon.domain.job import Job
 from carillon.domain.message import Message
-from carillon.domain.run import Run
+from carillon.domain.run import Run, RunKey
 from carillon.executor.batch import Handled, Report, defer, defer_early
 from carillon.executor.ports import ExecutorPorts
 from carillon.schedules import ClosedDays
@@ -52,10 +52,14 @@ class MissedRunCheck:
         note = missed.alert(run)
         if note is None or self._has_success(message):
             return self._without_alert(job, message, now, "nothing is amiss")
+        if run is None and self._covering(message.key, now) is not None:
+            return self._without_alert(
+                job, message, now, "a catch-up passed it over for a later one"
+            )
         again = missed.check_again(job, message, closed, now) if run is None else None
         if again is not None:
             return defer(self._ports, again, again.starts_at, "its run may have yet to come")
-        if self._is_another_checked(job, message, run, closed):
+        if self._is_another_checked(job, message, run, closed, now):
             return self._without_alert(job, message, now, "a later occurrence is checked")
         row = missed.watch_row(job, message, note, now, now + self._ports.run_lifetime)
         if self._ports.runs.claim(row, None):
@@ -67,14 +71,21 @@ class MissedRunCheck:
         return Report(Handled.REPEATED, message, stored, "it was told before")
 
     def _is_another_checked(
-        self, job: Job, message: Message, run: Run | None, closed: ClosedDays | None
+        self,
+        job: Job,
+        message: Message,
+        run: Run | None,
+        closed: ClosedDays | None,
+        now: datetime,
     ) -> bool:
         """By the job's schedule; of an older generation, whose schedule is gone, by its later
         rows."""
+
+        def row_of(key: RunKey) -> Run | None:
+            return self._ports.history.get(key, job) or self._covering(key, now)
+
         if message.generation_id == job.generation.generation_id:
-            return missed.another_is_checked(
-                job, run, closed, partial(self._ports.history.get, job=job)
-            )
+            return missed.another_is_checked(job, run, closed, row_of)
         key = message.key
         after = key.fire_at + timedelta(seconds=1)
         page = self._ports.history.page(
@@ -87,6 +98,11 @@ class MissedRunCheck:
         )
         is_whole = page.next_cursor is None
         return is_whole and missed.is_followed(job, run, page.whole)
+
+    def _covering(self, key: RunKey, now: datetime) -> Run | None:
+        """The row of the catch-up that has passed over the occurrence; asked only before an alert:
+        what stands for it is checked in its place."""
+        return self._ports.history.covering(key.owner, key.job_id, key.fire_at, now)
 
     def _without_alert(self, job: Job, message: Message, now: datetime, reason: str) -> Report:
         """Nothing is to be published now; but it is if the message is redelivered for an executor

@@ -329,3 +329,34 @@ def test_what_was_dispatched_before_an_outage_is_looked_at_after_it(
     world.clock.set(back)
     world.run_until(back + 2 * MINUTE)
     assert looks(world, job)[:2] == dead
+
+
+@pytest.mark.parametrize(("policy", "alarms"), [(CatchUp.LATEST, []), (CatchUp.SKIP, [7])])
+def test_what_a_catch_up_passed_over_is_not_told_of_by_checks_that_come_after_it(
+    world: World, policy: CatchUp, alarms: list[int]
+) -> None:
+    """The outage is shorter than `expect_within`: each check comes in time, and finds no run of its
+    occurrence."""
+    job = watched(world, "* * * * *", catch_up=policy)
+    world.run_until(NOON + MINUTE)
+    world.clock.set(NOON + 8 * MINUTE)
+    world.run_until(NOON + 20 * MINUTE)
+    (covering,) = runs_of_kind(world, job, RunKind.MISSED)
+    assert covering.covers_from == NOON + 4 * MINUTE
+    assert looks(world, job) == [NOON + minute * MINUTE for minute in alarms]
+
+
+def test_what_came_due_while_a_resumption_was_late_is_told_of_by_what_stands_for_it(
+    world: World,
+) -> None:
+    job = watched(world, "* * * * *", expect_within=1200)
+    world.run_until(NOON + MINUTE)
+    world.pause(job, NOON + 3 * MINUTE)
+    world.clock.set(NOON + 9 * MINUTE)
+    world.targets.behave = lambda call: REFUSED
+    world.run_until(NOON + 9 * MINUTE)
+    world.targets.behave = lambda call: Success("ok")
+    world.run_until(NOON + 30 * MINUTE)
+    (covering,) = runs_of_kind(world, job, RunKind.MISSED)
+    assert covering.covers_count == 5
+    assert looks(world, job)[:1] == [NOON + 8 * MINUTE]
