@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from carillon.clock import seconds_after
 from carillon.domain.calendar import local_date, resolve
 from carillon.domain.decisions import SkipReason
-from carillon.domain.execution.lateness import follows_its_schedule, latest_due
+from carillon.domain.execution.lateness import follows_its_schedule, grace_of, latest_due
 from carillon.domain.job import MOST_REPLACED, Job, JobState
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.policies import CatchUp
@@ -190,7 +190,8 @@ def another_is_checked(
     """True if an occurrence without a success was skipped since executors were late, so that a
     later one is checked in its place: that which runs, or the last one that is skipped.
 
-    `run` is its row.
+    `run` is its row. The later one was too late by then, too: what only waits until its own grace
+    is over, one after the other, as for a key that is never free, is left to none that is told of.
     """
     if run is None:
         return False
@@ -200,9 +201,10 @@ def another_is_checked(
     spread = timedelta(seconds=job.spread_seconds)
     if following is None or following + spread > run.finished_at:
         return False
-    return job.spec.catch_up is CatchUp.LATEST or _came_late(
-        get(replace(run.key, fire_at=following))
-    )
+    if job.spec.catch_up is CatchUp.LATEST:
+        return True
+    was_too_late = following + spread + grace_of(job) < run.finished_at
+    return was_too_late and _came_late(get(replace(run.key, fire_at=following)))
 
 
 def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:

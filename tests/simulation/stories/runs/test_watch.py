@@ -9,12 +9,13 @@ import pytest
 
 from carillon.domain.events import EventType
 from carillon.domain.job import Job, Lane
-from carillon.domain.policies import CatchUp, OnComplete, RetryPolicy
+from carillon.domain.policies import CatchUp, Concurrency, OnComplete, RetryPolicy
 from carillon.domain.run import Resolution, Run, RunError, RunKey, RunKind, RunStatus
 from carillon.domain.wheel.entry import Slot
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Failure, Outcome, Success
 from carillon.schedules import CalendarRule, SlotKind
+from tests.simulation.stories.runs.test_completions import accepts, target
 from tests.simulation.stories.story import (
     HOUR,
     MINUTE,
@@ -360,3 +361,14 @@ def test_what_came_due_while_a_resumption_was_late_is_told_of_by_what_stands_for
     (covering,) = runs_of_kind(world, job, RunKind.MISSED)
     assert covering.covers_count == 5
     assert looks(world, job)[:1] == [NOON + 8 * MINUTE]
+
+
+def test_what_waits_in_vain_is_told_of_though_the_next_does_so_too(world: World) -> None:
+    """A key is never free: each occurrence is skipped once its grace is over, while the next waits
+    already. None is left to a later one, which would be left to the next again, and so on."""
+    key = Concurrency("db", 1)
+    world.targets.behave = accepts
+    world.create("holder", "at 2026-12-01T12:00:30Z", target=target(86_000, None), concurrency=key)
+    job = watched(world, "*/2 * * * *", catch_up=CatchUp.SKIP, grace=300, concurrency=key)
+    world.run_until(NOON + 17 * MINUTE)
+    assert looks(world, job) == [NOON + minute * MINUTE for minute in (2, 4, 6)]
