@@ -11,7 +11,6 @@ from carillon.domain.decisions import SkipReason
 from carillon.domain.execution.lateness import follows_its_schedule, grace_of, latest_due
 from carillon.domain.job import MOST_REPLACED, Job, JobState
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
-from carillon.domain.policies import CatchUp
 from carillon.domain.run import Resolution, Run, RunKey, RunKind, RunStatus
 from carillon.schedules import ClosedDays
 
@@ -201,7 +200,7 @@ def another_is_checked(
     spread = timedelta(seconds=job.spread_seconds)
     if following is None or following + spread > run.finished_at:
         return False
-    if job.spec.catch_up is CatchUp.LATEST:
+    if _gave_way(run):
         return True
     was_too_late = following + spread + grace_of(job) < run.finished_at
     return was_too_late and _came_late(get(replace(run.key, fire_at=following)))
@@ -221,7 +220,7 @@ def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
     following = min(own, key=lambda row: row.key.fire_at, default=None)
     if following is None or (following.effective_at or following.key.fire_at) > run.finished_at:
         return False
-    return run.reason == SkipReason.CATCH_UP or _came_late(following)
+    return _gave_way(run) or _came_late(following)
 
 
 def check_again(
@@ -242,6 +241,12 @@ def check_again(
 
 def _came_late(run: Run | None) -> bool:
     return run is not None and run.reason in (SkipReason.CATCH_UP, SkipReason.MISFIRE)
+
+
+def _gave_way(run: Run) -> bool:
+    """True if the latest occurrence that was due ran in its place, as its note says. What a
+    catch-up skips by the policy `skip` has the same reason; the job's may be another by now."""
+    return run.reason == SkipReason.CATCH_UP and run.note is not None
 
 
 def alert(run: Run | None) -> str | None:

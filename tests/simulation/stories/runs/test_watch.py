@@ -27,6 +27,7 @@ from tests.simulation.stories.story import (
     succeeded,
     without_executors,
 )
+from tests.support.jobs import job_with
 from tests.support.world import OWNER, World
 
 WITHIN = 10 * MINUTE
@@ -372,3 +373,23 @@ def test_what_waits_in_vain_is_told_of_though_the_next_does_so_too(world: World)
     job = watched(world, "*/2 * * * *", catch_up=CatchUp.SKIP, grace=300, concurrency=key)
     world.run_until(NOON + 17 * MINUTE)
     assert looks(world, job) == [NOON + minute * MINUTE for minute in (2, 4, 6)]
+
+
+@pytest.mark.parametrize("change", ["paused", "replaced"])
+def test_the_last_that_an_outage_skipped_is_told_of_whatever_the_job_is_by_then(
+    world: World, change: str
+) -> None:
+    """The next one ran in time. By its reason the skip could be that of one which gave way to a
+    later one, as under `latest`, the policy of now."""
+    job = watched(world, "* * * * *", catch_up=CatchUp.SKIP)
+    world.run_until(NOON + MINUTE)
+    world.clock.set(NOON + 8 * MINUTE + 30 * SECOND)
+    world.tick()
+    world.run_until(NOON + 11 * MINUTE)
+    if change == "replaced":
+        world.new_generation(job, "0 5 * * *", catch_up=CatchUp.LATEST)
+    else:
+        paused = job_with(world.pause(job), catch_up=CatchUp.LATEST)
+        assert world.jobs.replace(replace(paused, revision=paused.revision + 1), paused.revision)
+    world.run_until(NOON + 20 * MINUTE)
+    assert looks(world, job) == [NOON + 7 * MINUTE]
