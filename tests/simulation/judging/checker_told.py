@@ -168,21 +168,23 @@ def _looked_until(known: Known, by_at: datetime) -> datetime:
     return looked_at if is_calm else datetime.max.replace(tzinfo=UTC)
 
 
-def _is_passed_over(
-    indexed: Indexed, row: Run, own: dict[datetime, Run], alarms: set[datetime]
-) -> bool:
+def _is_passed_over(indexed: Indexed, row: Run, rows: Sequence[Run], alarms: set[datetime]) -> bool:
     """Whether it came late, and a later one that was due then is looked at in its place. Of a
     generation that was replaced the watch knows later ones by their rows only: the next may have
-    none yet, and is told of."""
+    none yet, and is told of. The row of a catch-up may be that of the next, too."""
     if row.reason not in _LATE or row.finished_at is None:
         return False
     following = indexed.job.schedule.next(row.key.fire_at)
     if following is None or following + indexed.spread > row.finished_at:
         return False
-    other = own.get(following)
-    if following in alarms:
+    if following in alarms or row.reason == "catch_up":
         return True
-    return row.reason == "catch_up" or (other is not None and other.reason in _LATE)
+    return any(
+        other.reason in _LATE
+        and other.key.kind in (RunKind.SCHEDULED, RunKind.MISSED)
+        and (other.covers_from or other.key.fire_at) <= following <= other.key.fire_at
+        for other in rows
+    )
 
 
 def _is_far_back(known: Known, indexed: Indexed, at: datetime) -> bool:
@@ -214,7 +216,7 @@ def _unwatched(
         if had_passed(indexed, fire_at) or _is_far_back(known, indexed, until):
             continue
         is_meant = row.status is RunStatus.CANCELLED or row.reason in _MEANT
-        is_meant = is_meant or _is_passed_over(indexed, row, own, alarms)
+        is_meant = is_meant or _is_passed_over(indexed, row, rows, alarms)
         if is_meant or any(at <= until for at in successes.get(fire_at, ())):
             continue
         text = (

@@ -273,6 +273,17 @@ def test_the_watch_need_not_ring_twice_for_what_came_late(skipped_at: int, rung:
     assert [each.fire_at for each in silent] == [after(second) for second in rung]
 
 
+@pytest.mark.parametrize(("covered", "rung"), [(True, []), (False, [60])])
+def test_the_watch_need_not_ring_for_what_came_late_just_before_what_a_catch_up_covers(
+    covered: bool, rung: list[int]
+) -> None:
+    book = Book("* * * * *", expect_within=60)
+    book.skipped(key_of(60), after(250), "misfire")
+    book.passed_over(120 if covered else 180, 180, 2 if covered else 1, 250)
+    silent = [each for each in violations(book.evidence(185)) if each.invariant == "watch"]
+    assert [each.fire_at for each in silent] == [after(second) for second in rung]
+
+
 def test_the_watch_rings_for_a_success_that_came_late_where_nothing_struck() -> None:
     book = Book("at 2026-12-01T12:01:00Z", expect_within=60, overlap=Overlap.QUEUE_ONE)
     book.ran(key_of(60), 130)
