@@ -50,7 +50,7 @@ class MissedRunCheck:
         if run is None and now - message.key.fire_at >= self._ports.run_lifetime:
             return self._without_alert(job, message, now, "its run may have expired")
         note = missed.alert(run)
-        if note is None or self._has_success(message):
+        if note is None or self._has_success(job, message):
             return self._without_alert(job, message, now, "nothing is amiss")
         if run is None and self._covering(message.key, now) is not None:
             return self._without_alert(
@@ -116,15 +116,20 @@ class MissedRunCheck:
         self._ports.lifecycle.missed(row, job)
         return Report(Handled.REPEATED, message, row, "it was missed")
 
-    def _has_success(self, message: Message) -> bool:
-        """True if another run of the occurrence has succeeded; asked only before an alert."""
-        key, fire_at = message.key, message.key.fire_at
-        page = self._ports.history.page(
-            key.owner,
-            key.job_id,
-            _ROWS_OF_AN_INSTANT,
-            from_at=fire_at,
-            until_at=fire_at,
-            consistent=True,
+    def _has_success(self, job: Job, message: Message) -> bool:
+        """True if another run of the occurrence has succeeded; asked only before an alert. After a
+        change of its job's name or owner a backfill is of the job that it is now."""
+        fire_at = message.key.fire_at
+        scopes = [(message.key.owner, message.key.job_id)]
+        if job.renamed_to:
+            owner = job.owner if job.handed_to is None else job.handed_to.owner
+            scopes.append((owner, job.renamed_to))
+        return any(
+            missed.has_success(
+                fire_at,
+                self._ports.history.page(
+                    *scope, _ROWS_OF_AN_INSTANT, from_at=fire_at, until_at=fire_at, consistent=True
+                ).whole,
+            )
+            for scope in scopes
         )
-        return missed.has_success(fire_at, page.whole)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from carillon.domain.events import EventType
-from carillon.domain.job import Job, Lane
+from carillon.domain.job import Generation, Job, Lane
 from carillon.domain.policies import CatchUp, Concurrency, OnComplete, RetryPolicy
 from carillon.domain.run import Resolution, Run, RunError, RunKey, RunKind, RunStatus
+from carillon.domain.spec.owners import SYSTEM
 from carillon.domain.wheel.entry import Slot
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Failure, Outcome, Success
@@ -28,7 +29,7 @@ from tests.simulation.stories.story import (
     without_executors,
 )
 from tests.support.jobs import job_with
-from tests.support.world import OWNER, World
+from tests.support.world import LIFETIME, OWNER, World
 
 WITHIN = 10 * MINUTE
 FIRST = NOON + 30 * MINUTE
@@ -229,6 +230,19 @@ def test_a_backfill_may_be_the_success(world: World, status: RunStatus) -> None:
     assert world.runs.claim(replace(dead, key=key, status=status), None)
     world.run_until(FIRST + WITHIN)
     assert len(rows(world, job)) == (0 if status is RunStatus.SUCCEEDED else 1)
+
+
+def test_a_backfill_under_the_name_of_now_may_be_the_success(world: World) -> None:
+    job = watched(world)
+    until_first(world, -300)
+    (dead,), now = world.history(job), world.clock.now()
+    generation = Generation(world.entropy.new_id(now), now.replace(microsecond=0))
+    renamed = job.renamed(generation, now, now + LIFETIME, SYSTEM, to="now")
+    assert world.jobs.replace(renamed, job.revision)
+    key = RunKey(OWNER, "now", RunKind.BACKFILL, FIRST, "operation")
+    assert world.runs.claim(replace(dead, key=key, status=RunStatus.SUCCEEDED), None)
+    world.run_until(FIRST + WITHIN)
+    assert rows(world, job) == []
 
 
 HOURLY, ONCE = "30 * * * *", "at 2026-12-01T12:30:00Z"
