@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from carillon.domain.calendar import resolve
 from carillon.domain.decisions import SkipReason
 from carillon.domain.execution import missed
 from carillon.domain.job import JobState, PastGeneration
+from carillon.domain.policies import CatchUp
 from carillon.domain.run import Resolution, Run, RunError, RunKey, RunKind, RunStatus
-from carillon.schedules import ClosedDays
+from carillon.domain.wheel.announced import announced_messages
+from carillon.schedules import ClosedDays, parse_schedule
 from tests.unit.domain.samples import CURRENT, KEY, NEWER_STALE, NOON, OLD, OLDER, job, message, run
 
 WATCHED = job(expect_within=60)
@@ -126,3 +129,19 @@ def test_the_last_redrive_of_a_dead_letter_counts() -> None:
     assert missed.last_run(RECHECK.key, get) == again, "the row of the next one has expired"
     rows.clear()
     assert missed.last_run(RECHECK.key, get) is None
+
+
+@pytest.mark.parametrize(("policy", "minutes"), [(CatchUp.LATEST, []), (CatchUp.ALL, [31, 32])])
+def test_a_late_beginning_checks_only_what_it_sends(policy: CatchUp, minutes: list[int]) -> None:
+    """A check that comes before the row of what is passed over finds no run, and tells of it."""
+    late = replace(WATCHED.generation, from_at=NOON - timedelta(minutes=30))
+    late_job = job(
+        schedule=parse_schedule("* * * * *"),
+        generation=late,
+        expect_within=1800,
+        catch_up=policy,
+    )
+    until = NOON + timedelta(minutes=2, seconds=59)
+    sent = announced_messages(late_job, resolve(late_job.schedule, None, None), until, NOON)
+    checked = [message.key.fire_at for message in sent if message.key.kind is RunKind.WATCH]
+    assert [at.minute for at in checked] == minutes

@@ -41,13 +41,14 @@ def announced_messages(
     if not begins_late(job, now):
         return [*_in_time(job, resolved, until), *watch_messages_until(job, until)]
     late = _Late.of(job, resolved, now)
-    looked_at = late.last - timedelta(seconds=job.spec.expect_within or 0)
+    # Those of what is passed over would find no row of it yet.
+    looked_at = until - timedelta(seconds=job.spread_seconds + (job.spec.expect_within or 0))
     checks = [watch_message_of(job, at) for at in late.fire_times if at <= looked_at]
     return [
         *late.messages(),
         *_in_time(_from(job, late.last), resolved, until),
         *(checks if job.spec.expect_within else ()),
-        *watch_messages_until(_from(job, looked_at), until),
+        *watch_messages_until(_from(job, late.last), until),
     ]
 
 
