@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from operator import itemgetter
 
 from carillon.domain.admission import limits
 from carillon.domain.admission.state import AdmissionRow, job_admission
@@ -51,7 +52,7 @@ class Failures:
             self._tell(run, current or job)
         elif not repeated or not self._has_succeeded_since(run):
             gate = self._change(job, lambda gate: limits.with_failure(gate, run, job, limit))
-            if len(gate.failed) >= limit:
+            if len(gate.failed) >= limit and len(self._in_a_row(run, job, gate).failed) >= limit:
                 return self._pause(run, job)
         return current
 
@@ -95,16 +96,21 @@ class Failures:
 
         return replace(gate, failed=tuple(filter(is_later, gate.failed)))
 
+    def _in_a_row(self, run: Run, job: Job, gate: AdmissionRow) -> AdmissionRow:
+        """The gate, in which the failure of `run` reaches the limit, without failures before a
+        success: while a job has no limit nothing of its runs is counted."""
+        ended_at = run.finished_at or run.updated_at
+        page = self._ports.history.page(job.owner, job.job_id, _ROWS_READ, consistent=True)
+        ends = ((at, row) for row in page.items if (at := _success_at(row)) and at <= ended_at)
+        _, last = max(ends, key=itemgetter(0), default=(None, None))
+        if last is None:
+            return gate
+        return self._change(job, lambda gate: self._after_success(last, gate, repeated=True))
+
     def _has_succeeded_since(self, run: Run) -> bool:
         key, ended_at = run.key, run.finished_at or run.updated_at
         rows = self._ports.history.page(key.owner, key.job_id, _ROWS_READ, consistent=True).whole
-        return any(
-            row.status is RunStatus.SUCCEEDED
-            and row.key.kind in _COUNTED
-            and row.finished_at is not None
-            and row.finished_at > ended_at
-            for row in rows
-        )
+        return any((at := _success_at(row)) and at > ended_at for row in rows)
 
     def _change(self, job: Job, change: Callable[[AdmissionRow], AdmissionRow]) -> AdmissionRow:
         """The job's gate, with what it counts as failed changed."""
@@ -121,3 +127,9 @@ class Failures:
         ):
             raise StoreUnavailableError(f"the gate of job {job.job_id} changed at every step")
         return changed[-1]
+
+
+def _success_at(row: Run) -> datetime | None:
+    """The end of a success after which the count begins anew; None for any other row."""
+    is_counted = row.status is RunStatus.SUCCEEDED and row.key.kind in _COUNTED
+    return row.finished_at if is_counted else None

@@ -11,7 +11,7 @@ from carillon.domain.admission.limits import with_failure
 from carillon.domain.admission.state import first_admission
 from carillon.domain.events import JOB_EVENTS, EventType
 from carillon.domain.job import Job, JobState
-from carillon.domain.policies import OnComplete, RetryPolicy
+from carillon.domain.policies import OnComplete, Overlap, RetryPolicy
 from carillon.domain.run import Run, RunError, RunKind, RunStatus
 from carillon.domain.targets import TaskTarget
 from carillon.domain.wheel.entry import message_of
@@ -271,6 +271,24 @@ class TestPauseAfterFailures:
         stored = row_of(world, job)
         assert (stored.state is JobState.PAUSED) is is_paused
         assert ("since 2 runs in a row failed" in stored.note) is is_paused
+
+    def test_failures_are_not_in_a_row_where_the_limit_was_taken_away_between(
+        self, world: World
+    ) -> None:
+        """Without a limit nothing is counted, no success either. The job is none that goes in
+        chunks, so that these changes make no new generation."""
+        skip = {"overlap": Overlap.SKIP}
+        job = world.create("job", "* * * * *", pause_after_failures=2, **skip)
+        world.targets.behave = failing_at(1, 4, 5)
+        world.run_until(minute(1) + 30 * SECOND)
+        assert world.jobs.replace(job_with(job, revision=2, pause_after_failures=None), 1)
+        assert gate_of(world, job).failed
+        world.run_until(minute(3) + 30 * SECOND)
+        assert world.jobs.replace(job_with(job, revision=3, pause_after_failures=2), 2)
+        world.run_until(minute(4) + 30 * SECOND)
+        assert row_of(world, job).state is JobState.ACTIVE, "two have succeeded since"
+        world.run_until(minute(5))
+        assert row_of(world, job).state is JobState.PAUSED
 
     def test_a_failure_of_a_replaced_generation_leaves_the_new_count_alone(self) -> None:
         world = World(NOON, segments=1)
