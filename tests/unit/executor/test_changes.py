@@ -5,12 +5,14 @@ from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 
+import pytest
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import Metrics
 
 from carillon.domain.changes.change import Subject
 from carillon.domain.events import EventType
 from carillon.domain.execution.resuming import resume_message
+from carillon.domain.job import JobState
 from carillon.domain.policies import RetryPolicy
 from carillon.domain.run import RunError
 from carillon.executor.batch import Handled, tell
@@ -96,3 +98,24 @@ def test_a_timed_resumption_says_so() -> None:
     line = json.loads(stream.getvalue().splitlines()[0])
     assert (line["action"], line["owner"], line["via"]) == ("job.resumed", job.owner, "system")
     assert line["by"]["kind"] == "system"
+
+
+@pytest.mark.parametrize("limit", [None, 5])
+def test_a_pause_is_told_though_its_limit_was_changed_before(limit: int | None) -> None:
+    """Its executor had died before it told of it; the owner saw the job paused."""
+    world = World()
+    job = world.create(
+        "a", "every 5m", retry=ONCE, pause_after_failures=1, events=(EventType.JOB_PAUSED,)
+    )
+    world.targets.behave = lambda call: Failure(RunError("http_500", "no"))
+    message = world.due(job, 5)
+    with world.dying(world.indexer, "remove_ended_entries"):
+        world.handle(message)
+    paused = world.change(world.stored(job), pause_after_failures=limit)
+    assert (paused.state, world.events.emitted) == (JobState.PAUSED, [])
+
+    world.clock.advance(6 * 60)
+    world.handle(message)
+
+    (event,) = world.events.emitted
+    assert (event.type, event.subject) == (EventType.JOB_PAUSED, job.job_id)

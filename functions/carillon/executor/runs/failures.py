@@ -35,6 +35,7 @@ class Failures:
         """
         limit = job.spec.pause_after_failures
         if limit is None or run.key.kind not in _COUNTED:
+            self._tell(run, job)
             return job
         if run.status is RunStatus.SUCCEEDED:
             self._change(job, lambda gate: self._after_success(run, gate, repeated))
@@ -78,9 +79,8 @@ class Failures:
         raise StoreUnavailableError(f"the row of job {job.job_id} changed at every step")
 
     def _tell(self, run: Run, job: Job) -> None:
-        """Publish the event of a paused job, if this run paused it."""
-        limit = job.spec.pause_after_failures
-        if job.state is JobState.PAUSED and limit and job.note == limits.note_of(run, limit):
+        """Publish the event of a paused job, if this run paused it, whatever its limit is by now."""
+        if job.state is JobState.PAUSED and limits.is_note_of(job.note, run):
             self._ports.lifecycle.job_paused(job)
 
     def _after_success(self, run: Run, gate: AdmissionRow, repeated: bool) -> AdmissionRow:

@@ -302,7 +302,16 @@ def is_past(run: Run, job: Job) -> bool:
 def note_of(run: Run, limit: int) -> str:
     """The note in the row of a job that the failure of `run` has paused."""
     runs = "a run" if limit == 1 else f"{limit} runs in a row"
-    return f"paused since {runs} failed, last {run.key.run_id}"
+    return f"paused since {runs} failed, {_last(run)}"
+
+
+def is_note_of(note: str, run: Run) -> bool:
+    """True if the failure of `run` has paused the job that has this note, under whatever limit."""
+    return note.startswith("paused since ") and note.endswith(f" failed, {_last(run)}")
+
+
+def _last(run: Run) -> str:
+    return f"last {run.key.run_id}"
 
 
 SHORT_SECONDS = 2
