@@ -86,6 +86,7 @@ class TestAttempts:
         assert (run.status, run.reason) == (RunStatus.DEAD, "exhausted")
         assert run.error == RunError("busy", "later")
         assert len(world.targets.calls) == 1
+        assert (len(run.attempts), run.attempt_started_at) == (1, None), "there was no second one"
 
 
 class TestNoise:

@@ -147,7 +147,7 @@ def ended(run: Run, job: Job) -> Iterator[Event]:
             yield _of_run(EventType.RUN_FAILED, run, job, at)
             yield _of_run(EventType.RUN_RETRYING, run, job, at)
         case RunStatus.DEAD | RunStatus.TIMED_OUT:
-            if _was_called(run, job):
+            if _was_called(run):
                 yield _of_run(EventType.RUN_FAILED, run, job, at)
             else:
                 yield from _died_before(run, job)
@@ -156,10 +156,9 @@ def ended(run: Run, job: Job) -> Iterator[Event]:
             return
 
 
-def _was_called(run: Run, job: Job) -> bool:
+def _was_called(run: Run) -> bool:
     """True if the attempt of a dead run had begun: it was not claimed only to be given up."""
-    is_given_up = run.reason == DeadReason.EXECUTOR_DIED or run.attempt_started_at is None
-    return not is_given_up and run.attempt <= job.spec.retry.max_attempts
+    return run.reason != DeadReason.EXECUTOR_DIED and run.attempt_started_at is not None
 
 
 def _of_run(what: EventType, run: Run, job: Job | None, at: datetime) -> Event:

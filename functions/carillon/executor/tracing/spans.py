@@ -10,7 +10,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from carillon.domain.job import Job
-from carillon.domain.run import DEAD_LETTER, NO_RUNS, Run, RunError, RunKey, RunKind, RunStatus
+from carillon.domain.run import (
+    DEAD_LETTER,
+    NO_RUNS,
+    DeadReason,
+    Run,
+    RunError,
+    RunKey,
+    RunKind,
+    RunStatus,
+)
 from carillon.domain.tracing import Step, is_sampled, trace_id
 from carillon.executor.batch import Handled, Report
 from carillon.executor.tracing.calls import Attributes, Kind, call_of
@@ -64,7 +73,7 @@ def spans_of(handling: Handling, percent: int) -> Iterator[Span]:
     if not is_sampled(trace_id(run.key.run_id), percent):
         return
     begun_at = run.attempt_started_at
-    is_called = begun_at is not None and run.attempt <= job.spec.retry.max_attempts
+    is_called = run.reason != DeadReason.EXECUTOR_DIED
     if begun_at is not None and is_called and begun_at >= handling.received_at:
         yield from _of_attempt(handling, run, job, begun_at)
     if run.is_final:

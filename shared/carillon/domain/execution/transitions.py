@@ -168,10 +168,10 @@ def undelivered(run: Run, over: Run | None, most_attempts: int, now: datetime) -
     if over is not None and over.status is RunStatus.RUNNING:
         return _dead(run, DeadReason.EXECUTOR_DIED, EXECUTOR_DIED, now)
     error = None if over is None else over.error
+    reason, otherwise = DeadReason.EXHAUSTED, EXECUTOR_DIED
     if run.attempt <= most_attempts:
-        dead = _dead(run, DeadReason.NEVER_STARTED, error or NEVER_STARTED, now)
-        return _without_attempt(dead)
-    return _dead(run, DeadReason.EXHAUSTED, error or EXECUTOR_DIED, now)
+        reason, otherwise = DeadReason.NEVER_STARTED, NEVER_STARTED
+    return _without_attempt(_dead(run, reason, error or otherwise, now))
 
 
 def unreadable(run: Run, reason: str, now: datetime) -> Run:

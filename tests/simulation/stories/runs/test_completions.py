@@ -19,6 +19,7 @@ from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, ReportTo, Success
 from tests.simulation.stories.operators.test_reindexing import lose_wheel, reindex
 from tests.simulation.stories.story import MINUTE, NOON, SECOND, Killed
+from tests.support.jobs import job_with
 from tests.support.world import World
 
 BEAT = 20
@@ -235,6 +236,20 @@ class TestFailures:
         told = [(each.type.value, each.data["attempt"]) for each in story.world.events.emitted]
         first = [("run.started", 1), ("run.failed", 1), ("run.retrying", 1)]
         assert told == [*first, ("run.started", 2)]
+
+    def test_the_last_one_is_told_though_fewer_are_allowed_by_then(self) -> None:
+        at_once = RetryPolicy(3, Backoff(base_seconds=1, type=BackoffType.FIXED))
+        story = Story(events=JOB_EVENTS, retry=at_once)
+        story.until(DUE)
+        story.service.fail(*story.address(), FAILED)
+        story.until(DUE + 10 * SECOND)
+        once = job_with(story.job, revision=2, retry=RetryPolicy(1))
+        assert story.world.jobs.replace(once, 1)
+        story.service.fail(*story.address(), FAILED)
+        story.until(DUE + 20 * SECOND)
+        told = [(each.type.value, each.data["attempt"]) for each in story.world.events.emitted]
+        last = [each for each in dict.fromkeys(told) if each[1] == 2]
+        assert last == [("run.started", 2), ("run.failed", 2), ("run.dead", 2)]
 
     def test_a_permanent_one_is_not(self) -> None:
         story = Story()
