@@ -13,8 +13,8 @@ from carillon.schedules import ClosedDays
 from carillon.services.calendar_reader import CalendarReader
 
 _ROWS_READ = 100
-"""Rows of an older generation that are searched for the next of its occurrences; where there are
-more, nothing is left to that one."""
+"""Rows that are searched for the next occurrence of a generation whose schedule is gone; where
+there are more, nothing is left to that one."""
 _ROWS_OF_AN_INSTANT = 100
 """Rows of one fire time that are searched for a success."""
 
@@ -78,13 +78,12 @@ class MissedRunCheck:
         closed: ClosedDays | None,
         now: datetime,
     ) -> bool:
-        """By the job's schedule; of an older generation, whose schedule is gone, by its later
-        rows."""
+        """By the job's schedule; where that of the occurrence is gone, by its later rows."""
 
         def row_of(key: RunKey) -> Run | None:
             return self._ports.history.get(key, job) or self._covering(key, now)
 
-        if message.generation_id == job.generation.generation_id:
+        if missed.is_known_by_schedule(job, message.generation_id):
             return missed.another_is_checked(job, run, closed, row_of)
         key = message.key
         after = key.fire_at + timedelta(seconds=1)
@@ -93,7 +92,7 @@ class MissedRunCheck:
             key.job_id,
             _ROWS_READ,
             from_at=after,
-            until_at=max(after, job.generation.from_at),
+            until_at=max(after, job.paused_at or job.generation.from_at),
             consistent=True,
         )
         is_whole = page.next_cursor is None

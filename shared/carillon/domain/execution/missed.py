@@ -152,12 +152,23 @@ def is_expected(job: Job | None, message: Message, closed: ClosedDays | None) ->
     """
     if job is None or job.state is JobState.DELETED or job.spec.expect_within is None:
         return False
-    fire_at, generation_id = message.key.fire_at, message.generation_id
-    if generation_id == job.generation.generation_id:
-        covered = job.generation.from_at < fire_at <= (job.paused_at or fire_at)
-    else:
-        covered = any(known.covers(generation_id, fire_at) for known in job.replaced)
+    fire_at = message.key.fire_at
+    covered = _is_covered(job, message.generation_id, fire_at)
     return covered and (closed is None or local_date(job.schedule, fire_at) not in closed)
+
+
+def _is_covered(job: Job, generation_id: str, fire_at: datetime) -> bool:
+    """True if an occurrence at this instant would be of that generation."""
+    if generation_id == job.generation.generation_id:
+        return job.generation.from_at < fire_at <= (job.paused_at or fire_at)
+    return any(known.covers(generation_id, fire_at) for known in job.replaced)
+
+
+def is_known_by_schedule(job: Job, generation_id: str) -> bool:
+    """True if the job's schedule and policy are those of the generation: of an older one they are
+    gone, and so they are of its own once it was changed in its pause."""
+    is_as_it_was = job.paused_at is None or job.updated_at <= job.paused_at
+    return is_as_it_was and generation_id == job.generation.generation_id
 
 
 def last_run(key: RunKey, get: Callable[[RunKey], Run | None]) -> Run | None:
@@ -207,15 +218,15 @@ def another_is_checked(
 
 
 def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
-    """The same of an occurrence of an older generation, whose schedule and policy are gone: by its
-    own row's reason and its `later` rows."""
+    """The same of an occurrence whose generation's schedule and policy are gone: by its own row's
+    reason and its `later` rows."""
     if run is None or run.finished_at is None or not _came_late(run):
         return False
     own = [
         row
         for row in later
         if row.key.kind is RunKind.SCHEDULED
-        and any(known.covers(run.generation_id, row.key.fire_at) for known in job.replaced)
+        and _is_covered(job, run.generation_id, row.key.fire_at)
     ]
     following = min(own, key=lambda row: row.key.fire_at, default=None)
     if following is None or (following.effective_at or following.key.fire_at) > run.finished_at:

@@ -15,7 +15,7 @@ from carillon.domain.spec.owners import SYSTEM
 from carillon.domain.wheel.entry import Slot
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Failure, Outcome, Success
-from carillon.schedules import CalendarRule, SlotKind
+from carillon.schedules import CalendarRule, SlotKind, parse_schedule
 from tests.simulation.stories.runs.test_completions import accepts, target
 from tests.simulation.stories.story import (
     HOUR,
@@ -286,6 +286,31 @@ def test_what_came_late_is_left_to_the_next_of_its_generation_though_that_is_rep
     world.run_until(back + 3 * HOUR)
     late = [run for run in world.history(job) if run.reason in ("catch_up", "misfire")]
     assert len(late) > 15
+    assert len(rows(world, job)) == alarms
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"catch_up": CatchUp.LATEST},
+        {"catch_up": CatchUp.SKIP},
+        {"schedule": parse_schedule("0 5 * * *", "UTC")},
+    ],
+)
+@pytest.mark.parametrize(("policy", "alarms"), [(CatchUp.LATEST, 0), (CatchUp.SKIP, 1)])
+def test_nor_is_it_told_of_otherwise_since_its_job_was_changed_in_a_pause(
+    world: World, policy: CatchUp, alarms: int, change: dict[str, Any]
+) -> None:
+    """The generation stays the same until the job is resumed, its settings do not."""
+    job = watched(world, "* * * * *", expect_within=7200, catch_up=policy)
+    back = world.clock.now() + 20 * MINUTE
+    without_executors(world, back)
+    world.run_until(back + 5 * MINUTE)
+    paused = world.pause(job)
+    world.run_until(back + 6 * MINUTE)
+    changed = job_with(paused, revision=3, updated_at=world.clock.now(), **change)
+    assert world.jobs.replace(changed, 2)
+    world.run_until(back + 3 * HOUR)
     assert len(rows(world, job)) == alarms
 
 
