@@ -14,6 +14,7 @@ from carillon.domain.policies import CatchUp
 from carillon.domain.run import Resolution, Run, RunError, RunKey, RunKind, RunStatus
 from carillon.domain.wheel.announced import announced_messages
 from carillon.schedules import ClosedDays, parse_schedule
+from tests.support.jobs import job_with
 from tests.unit.domain.samples import CURRENT, KEY, NEWER_STALE, NOON, OLD, OLDER, job, message, run
 
 WATCHED = job(expect_within=60)
@@ -145,3 +146,15 @@ def test_a_late_beginning_checks_only_what_it_sends(policy: CatchUp, minutes: li
     sent = announced_messages(late_job, resolve(late_job.schedule, None, None), until, NOON)
     checked = [message.key.fire_at for message in sent if message.key.kind is RunKind.WATCH]
     assert [at.minute for at in checked] == minutes
+
+
+@pytest.mark.parametrize(("policy", "waits"), [(CatchUp.LATEST, True), (CatchUp.ALL, False)])
+def test_only_what_a_later_one_may_stand_for_waits_for_ticks_that_are_behind(
+    policy: CatchUp, waits: bool
+) -> None:
+    watched = job_with(WATCHED, catch_up=policy)
+    in_time = replace(RECHECK, due_at=NOON + timedelta(seconds=60))
+    now = in_time.due_at
+    again = missed.check_again(watched, in_time, None, now, is_behind=True)
+    assert (again is not None) == waits
+    assert missed.check_again(watched, in_time, None, now) is None

@@ -1,5 +1,6 @@
 """The missed-run check: an occurrence must have succeeded in time."""
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -7,6 +8,7 @@ from carillon.domain.execution import missed, store_waits
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run, RunKey
+from carillon.errors import UnreadableRowError
 from carillon.executor.batch import Handled, Report, defer, defer_early
 from carillon.executor.ports import ExecutorPorts
 from carillon.schedules import ClosedDays
@@ -56,7 +58,7 @@ class MissedRunCheck:
             return self._without_alert(
                 job, message, now, "a catch-up passed it over for a later one"
             )
-        again = missed.check_again(job, message, closed, now) if run is None else None
+        again = self._check_again(job, message, closed, now) if run is None else None
         if again is not None:
             return defer(self._ports, again, again.starts_at, "its run may have yet to come")
         if self._is_another_checked(job, message, run, closed, now):
@@ -69,6 +71,16 @@ class MissedRunCheck:
         if stored is not None:
             self._ports.lifecycle.missed(stored, job)
         return Report(Handled.REPEATED, message, stored, "it was told before")
+
+    def _check_again(
+        self, job: Job, message: Message, closed: ClosedDays | None, now: datetime
+    ) -> Message | None:
+        control = None
+        with suppress(UnreadableRowError):  # it is to be mended; the run is missed all the same
+            control = self._ports.wheel.get_control(message.segment)
+        due_at = message.key.fire_at + timedelta(seconds=job.spread_seconds)
+        is_behind = control is not None and control.may_be_caught_up_on(due_at, now)
+        return missed.check_again(job, message, closed, now, is_behind=is_behind)
 
     def _is_another_checked(
         self,

@@ -11,6 +11,7 @@ from carillon.domain.decisions import SkipReason
 from carillon.domain.execution.lateness import follows_its_schedule, grace_of, latest_due
 from carillon.domain.job import MOST_REPLACED, Job, JobState
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
+from carillon.domain.policies import CatchUp
 from carillon.domain.run import Resolution, Run, RunKey, RunKind, RunStatus
 from carillon.schedules import ClosedDays
 
@@ -235,15 +236,24 @@ def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
 
 
 def check_again(
-    job: Job, message: Message, closed: ClosedDays | None, now: datetime
+    job: Job,
+    message: Message,
+    closed: ClosedDays | None,
+    now: datetime,
+    *,
+    is_behind: bool = False,
 ) -> Message | None:
     """The message of the next look, where this one came late and found no run: the run's own
-    message may be as late, and its row says whether a later occurrence stands for it.
+    message may be as late, and its row says whether a later occurrence stands for it. So it is
+    where ticks are behind with the occurrence itself.
 
     None once it has checked MOST_CHECKS times. Each waits longer, so that their copies are few.
     """
     as_sent = replace(message, waits=0, wait_until=None)
-    if message.waits >= MOST_CHECKS or latest_due(job, as_sent, closed, now) is None:
+    if message.waits >= MOST_CHECKS:
+        return None
+    may_be_left = job.spec.catch_up is not CatchUp.ALL and follows_its_schedule(job)
+    if not (is_behind and may_be_left) and latest_due(job, as_sent, closed, now) is None:
         return None
     delay_seconds = min(_FIRST_CHECK_SECONDS << message.waits, LONGEST_DELAY_SECONDS)
     at = seconds_after(now, delay_seconds)

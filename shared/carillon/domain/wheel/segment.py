@@ -15,6 +15,9 @@ MOST_LOOK_AHEAD = timedelta(minutes=10)
 """No deployment announces minutes further ahead: the last second of them must lie well within SQS's
 longest delay, 900 s."""
 
+CAUGHT_UP = timedelta(minutes=1)
+"""From the place of a late message to the row that its executor puts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
@@ -95,6 +98,14 @@ class Control:
     def dispatched(self, instant: datetime) -> bool:
         """True if all occurrences up to the minute of `instant` are settled."""
         return minute_of(instant) <= self.settled_until
+
+    def may_be_caught_up_on(self, instant: datetime, now: datetime) -> bool:
+        """True if what was due at `instant`, or what stands for it, may have yet to be sent, or to
+        start in its place in a catch-up's pace."""
+        if not self.dispatched(instant):
+            return True
+        is_paced = self.throttled_until is not None and now < self.throttled_until + CAUGHT_UP
+        return is_paced and self.shares is not None and minute_of(instant) <= self.shares.until
 
 
 def first_control(segment: int, now: datetime) -> Control:

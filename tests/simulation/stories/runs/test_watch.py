@@ -13,6 +13,7 @@ from carillon.domain.policies import CatchUp, Concurrency, OnComplete, RetryPoli
 from carillon.domain.run import Resolution, Run, RunError, RunKey, RunKind, RunStatus
 from carillon.domain.spec.owners import SYSTEM
 from carillon.domain.wheel.entry import Slot
+from carillon.errors import UnreadableRowError
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Failure, Outcome, Success
 from carillon.schedules import CalendarRule, SlotKind, parse_schedule
@@ -432,3 +433,31 @@ def test_the_last_that_an_outage_skipped_is_told_of_whatever_the_job_is_by_then(
         assert world.jobs.replace(replace(paused, revision=paused.revision + 1), paused.revision)
     world.run_until(NOON + 20 * MINUTE)
     assert looks(world, job) == [NOON + 7 * MINUTE]
+
+
+def test_a_check_waits_for_the_row_of_a_catch_up_that_has_yet_to_start(world: World) -> None:
+    """The outage is longer than `expect_within`: checks come in time before it is caught up on."""
+    world.tick_ports = replace(world.tick_ports, catch_up_share=1)
+    world.create("other", "* * * * *")
+    job = watched(world, "* * * * *")
+    world.run_until(NOON + MINUTE)
+    world.clock.set(NOON + 20 * MINUTE)
+    world.run_until(NOON + 33 * MINUTE)
+    (covering,) = runs_of_kind(world, job, RunKind.MISSED)
+    assert covering.updated_at >= NOON + 21 * MINUTE
+    assert looks(world, job) == []
+
+
+def test_it_tells_though_the_segment_cannot_be_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = watched(world)
+    without_executors(world, FIRST + WITHIN)
+    (look,) = (each for each in world.queue.kept() if each.message.key.kind is RunKind.WATCH)
+
+    def unreadable(segment: int) -> None:
+        raise UnreadableRowError(f"control item of segment {segment}")
+
+    monkeypatch.setattr(world.wheel, "get_control", unreadable)
+    handle(world, look.message)
+    assert looks(world, job) == [FIRST]
