@@ -79,7 +79,7 @@ class Failures:
         raise StoreUnavailableError(f"the row of job {job.job_id} changed at every step")
 
     def _tell(self, run: Run, job: Job) -> None:
-        """Publish the event of a paused job, if this run paused it, whatever its limit is by now."""
+        """Publish the event of a paused job, if this run paused it, whatever its limit is now."""
         if job.state is JobState.PAUSED and limits.is_note_of(job.note, run):
             self._ports.lifecycle.job_paused(job)
 
