@@ -104,7 +104,7 @@ schedules = st.builds(
 calendar_uses = st.none() | st.builds(CalendarUse, names, st.sampled_from(CalendarRule))
 days = st.dates(date(1970, 1, 1), date(9998, 12, 31))
 places = st.none() | st.builds(Place, counts, st.sampled_from(Lane), counts)
-replaced = st.builds(PastGeneration, names, instants, instants, places)
+replaced = st.builds(PastGeneration, names, instants, instants, places, maybe_instants)
 errors = st.builds(RunError, st.text(), st.text(), st.booleans())
 keys = st.builds(
     RunKey, names, job_ids, st.sampled_from(RunKind), fires, st.text(), st.integers(0, 99)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from carillon.clock import id_created_at
+from carillon.domain.calendar import shifts_back
 from carillon.domain.changes.change import Change
 from carillon.domain.chunks.placing import Place, chunked_from, is_plain
 from carillon.domain.policies import Lane as Lane
@@ -14,6 +14,8 @@ from carillon.domain.spec.after import Outcome
 from carillon.domain.spec.job_spec import REINDEX, JobSpec, members_marked
 from carillon.domain.spec.names import list_name
 from carillon.domain.spec.owners import SYSTEM, Author
+from carillon.domain.wheel.generations import Generation as Generation
+from carillon.domain.wheel.generations import PastGeneration as PastGeneration
 from carillon.schedules import Every, Schedule
 from carillon.schedules.base import ENDLESS_FROM
 
@@ -27,8 +29,6 @@ MOST_FORMER_KEYS = 8
 MOST_REPLACED = 4
 """A job remembers this many replaced generations: in an outage or a window each may still be
 needed."""
-_ID_STEP = timedelta(milliseconds=1)
-"""Ids are in order if they are made of instants this far apart."""
 
 
 class JobState(StrEnum):
@@ -51,40 +51,6 @@ class Slow:
 
     since: datetime
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Generation:
-    """One act of putting a job on the wheel.
-
-    Its occurrences are those of the job's schedule after `from_at`. `generation_id` orders the
-    generations of a job, so that the one it belongs to is never smaller than any that it has
-    replaced.
-    """
-
-    generation_id: str
-    from_at: datetime
-
-    def next_id_at(self, now: datetime) -> datetime:
-        """The instant for the id of the generation that replaces this one: a later one than its
-        own, though both be asked for within a millisecond, or of clocks that differ."""
-        return max(now, id_created_at(self.generation_id) + _ID_STEP)
-
-
-@dataclass(frozen=True, slots=True)
-class PastGeneration:
-    """A generation that a resume or a change replaced: it still covers (from_at, until_at].
-
-    `place`: where its occurrences may have gone in chunks; None where they all went alone.
-    """
-
-    generation_id: str
-    from_at: datetime
-    until_at: datetime
-    place: Place | None = None
-
-    def covers(self, generation_id: str, fire_at: datetime) -> bool:
-        return generation_id == self.generation_id and self.from_at < fire_at <= self.until_at
 
 
 MOST_SUCCESSORS = 10
@@ -275,7 +241,9 @@ class Job:
         from_at = max(generation.from_at, until_at.replace(microsecond=0))
         generation = replace(generation, from_at=from_at)
         own = self.generation
-        previous = PastGeneration(own.generation_id, own.from_at, until_at, self.place)
+        previous = PastGeneration(
+            own.generation_id, own.from_at, until_at, self.place, self._owes_until(until_at)
+        )
         return replace(
             self,
             state=JobState.ACTIVE,
@@ -290,6 +258,17 @@ class Job:
             author=author,
             updated_at=now,
         )
+
+    def _owes_until(self, until_at: datetime) -> datetime | None:
+        """The start of the last occurrence of its generation, which ends at `until_at`, if the
+        window puts it off beyond that. One that a calendar moves to an earlier day is not sent."""
+        if not self.spread_seconds or shifts_back(self.spec.calendar):
+            return None
+        last = self.schedule.previous(until_at + timedelta.resolution)
+        if last is None or last <= self.generation.from_at:
+            return None
+        starts_at = last + timedelta(seconds=self.spread_seconds)
+        return starts_at if starts_at > until_at else None
 
     def replaced_by(self, job: "Job") -> "Job":
         """`job` in place of this one of the same id, which may be a tombstone: in its own segment,

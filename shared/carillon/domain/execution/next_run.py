@@ -15,7 +15,7 @@ from carillon.domain.policies import OnComplete, Overlap
 from carillon.domain.run import Run, RunKey, RunKind
 from carillon.domain.targets import Target
 from carillon.domain.wheel.entry import message_of
-from carillon.schedules import ClosedDays, Delay, Recurrence
+from carillon.schedules import ClosedDays, Delay
 from carillon.schedules.calendars.closed_days import MOST_SHIFTED_DAYS
 
 
@@ -120,22 +120,15 @@ def is_over(job: Job, run: Run, message: Message, closed: ClosedDays | None, now
         end_at, first = job.schedule.end_at, job.schedule.next(generation.from_at)
         return first is None or (end_at is not None and end_at < after)
     opened = resolve(job.schedule, job.spec.calendar, closed).open
-    if opened.next(after) is not None or _is_owed(job, opened, now):
+    if opened.next(after) is not None or _is_owed(job, now):
         return False
     return job.schedule.next(after) is None
 
 
-def _is_owed(job: Job, schedule: Recurrence, now: datetime) -> bool:
-    """True if an occurrence of a replaced generation is to start yet, by its offset in the window:
-    a generation covers what was nominally due before its end."""
-    nominal = None
-    if job.replaced and job.spread_seconds:
-        nominal = schedule.next(now - timedelta(seconds=job.spread_seconds))
-    while nominal is not None and nominal <= job.generation.from_at:
-        if any(each.from_at < nominal <= each.until_at for each in job.replaced):
-            return True
-        nominal = schedule.next(nominal)
-    return False
+def _is_owed(job: Job, now: datetime) -> bool:
+    """True if an occurrence of a replaced generation is to start yet, by its offset in the window
+    of then: a generation covers what was nominally due before its end."""
+    return any(each.owes_until is not None and each.owes_until > now for each in job.replaced)
 
 
 def last_of(

@@ -330,12 +330,15 @@ def _previous_map(previous: PastGeneration) -> GenerationMap:
         from_at=previous.from_at,
         until_at=previous.until_at,
         place=place and [place.segment, place.lane.value, place.spread_seconds],
+        owes_until=previous.owes_until,
     )
 
 
 def _previous_of(stored: GenerationMap) -> PastGeneration:
     place = None if stored.place is None else _place_of(*stored.place)
-    return PastGeneration(stored.generation_id, stored.from_at, stored.until_at, place)
+    return PastGeneration(
+        stored.generation_id, stored.from_at, stored.until_at, place, stored.owes_until
+    )
 
 
 def _place_of(segment: int, lane: str, spread_seconds: int) -> Place:

@@ -39,6 +39,7 @@ class GenerationMap(Map):
     """Only of a generation that was replaced."""
     place: ListAttribute[Any] = ListAttribute(null=True)
     """Segment, lane and offset in seconds; only of a replaced generation that was plain."""
+    owes_until = InstantAttribute(null=True)
 
 
 class SlowMap(Map):

@@ -319,3 +319,33 @@ class TestNoRunIsActiveOrWaits:
         rows = world.history(job)
         assert {run.status for run in rows} == {RunStatus.SUCCEEDED}
         assert {run.key.kind for run in rows} == {RunKind.SCHEDULED, RunKind.MANUAL}
+
+    def test_so_it_does_though_the_window_is_taken_away(self, world: World) -> None:
+        """Each generation has an offset of its own."""
+        window = {"end_at": MIDNIGHT + timedelta(minutes=14), "window": "8m", "fraction": 0.75}
+        skip = {"overlap": Overlap.SKIP, "on_complete": DELETE}
+        job = world.create("job", "every 10m", **skip, **window)
+        world.run_until(MIDNIGHT + timedelta(minutes=11))
+        job = world.new_generation(job, window=None, spread_seconds=0)
+        world.ask(job)
+        world.run_until(MIDNIGHT + timedelta(minutes=15))
+        assert row_of(world, job).state is JobState.ACTIVE, "that of 00:10 is to start at 00:16"
+        world.run_until(MIDNIGHT + timedelta(minutes=17))
+        assert row_of(world, job).state is JobState.COMPLETED
+
+    @pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.SKIP])
+    def test_what_has_run_is_not_waited_for_in_a_window_that_came_later(
+        self, world: World, overlap: Overlap
+    ) -> None:
+        end_at = MIDNIGHT + timedelta(minutes=14)
+        job = world.create("job", "every 10m", end_at=end_at, overlap=overlap, on_complete=DELETE)
+
+        def behave(call: Call) -> Outcome:
+            world.clock.advance(30)
+            if call.fire_at == MIDNIGHT + timedelta(minutes=10):
+                world.new_generation(job, window="8m", spread_seconds=450)
+            return Success("done")
+
+        world.targets.behave = behave
+        world.run_until(MIDNIGHT + timedelta(minutes=25))
+        assert row_of(world, job).state is JobState.COMPLETED
