@@ -19,9 +19,9 @@ MOST_PAGES = 10
 """Pages that are read for the newest runs of a job: in an outage many of its occurrences have
 none."""
 
-_COVERING_AMONG = 100
-"""Rows behind an occurrence that are searched for the one that covers it. It has none of its own,
-nor have the others that were passed over with it."""
+_CLOSEST = 100
+"""Rows that are read at once to find the one that covers an occurrence. Few lie between: those that
+were passed over with it have none of their own."""
 _SECOND = timedelta(seconds=1)
 
 
@@ -103,26 +103,35 @@ class History:
         )
 
     def covering(self, owner: str, job_id: str, fire_at: datetime, now: datetime) -> Run | None:
-        """The row of a catch-up that has passed over the job's occurrence; None where there is
-        none among the rows that follow it most closely. By strong reads."""
-        span = now - fire_at
-        while span >= _SECOND:
-            # Newest first: what follows an occurrence closely is read by shorter and shorter spans.
-            page = self._runs.list(
-                owner,
-                job_id,
-                _COVERING_AMONG,
-                from_at=fire_at,
-                until_at=fire_at + span,
-                consistent=True,
-            )
-            for row in page.items:
-                if row.covers_from is not None and row.covers_from <= fire_at:
-                    return row
-            if page.next_cursor is None:
-                return None
-            span /= 2
+        """The row of a catch-up that has passed over the job's occurrence, if there is one. By
+        strong reads."""
+        for row in self._closest(owner, job_id, fire_at, now):
+            if row.covers_from is not None and row.covers_from <= fire_at:
+                return row
         return None
+
+    def _closest(self, owner: str, job_id: str, begin: datetime, end: datetime) -> tuple[Run, ...]:
+        """The rows from `begin` on, some of them at least: none lies between these and it.
+
+        Stores have the newest first, so that the others are found by halves.
+        """
+
+        def read(until_at: datetime) -> Page[Run]:
+            return self._runs.list(
+                owner, job_id, _CLOSEST, from_at=begin, until_at=until_at, consistent=True
+            )
+
+        page = read(end)
+        while page.next_cursor is not None and begin < end:
+            middle = (begin + (end - begin) / 2).replace(microsecond=0)
+            first = read(middle)
+            if first.items and first.next_cursor is None:
+                return first.items
+            if first.items:
+                end, page = middle, first
+            else:
+                begin = middle + _SECOND
+        return page.items
 
     def behind(self, run: Run) -> str:
         """The cursor of its job's pages from behind it on."""

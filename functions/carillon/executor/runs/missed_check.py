@@ -61,7 +61,7 @@ class MissedRunCheck:
         again = self._check_again(job, message, closed, now) if run is None else None
         if again is not None:
             return defer(self._ports, again, again.starts_at, "its run may have yet to come")
-        if self._is_another_checked(job, message, run, closed, now):
+        if run is not None and self._is_another_checked(job, message, run, closed, now):
             return self._without_alert(job, message, now, "a later occurrence is checked")
         row = missed.watch_row(job, message, note, now, now + self._ports.run_lifetime)
         if self._ports.runs.claim(row, None):
@@ -83,14 +83,14 @@ class MissedRunCheck:
         return missed.check_again(job, message, closed, now, is_behind=is_behind)
 
     def _is_another_checked(
-        self,
-        job: Job,
-        message: Message,
-        run: Run | None,
-        closed: ClosedDays | None,
-        now: datetime,
+        self, job: Job, message: Message, run: Run, closed: ClosedDays | None, now: datetime
     ) -> bool:
-        """By the job's schedule; where that of the occurrence is gone, by its later rows."""
+        """By the run's row and the job's schedule; where that of the occurrence is gone, by its
+        later rows."""
+        if missed.gave_way(run):
+            return True
+        if not missed.came_late(run):
+            return False
 
         def row_of(key: RunKey) -> Run | None:
             return self._ports.history.get(key, job) or self._covering(key, now)

@@ -195,33 +195,38 @@ def has_success(fire_at: datetime, rows: Iterable[Run]) -> bool:
     )
 
 
-def another_is_checked(
-    job: Job, run: Run | None, closed: ClosedDays | None, get: Callable[[RunKey], Run | None]
-) -> bool:
-    """True if an occurrence without a success was skipped since executors were late, so that a
-    later one is checked in its place: that which runs, or the last one that is skipped.
+def gave_way(run: Run) -> bool:
+    """True if the latest occurrence that was due ran in its place, as its note says. What a
+    catch-up skips by the policy `skip` has the same reason; the job's may be another by now."""
+    return run.reason == SkipReason.CATCH_UP and run.note is not None
 
-    `run` is its row. The later one was too late by then, too: what only waits until its own grace
-    is over, one after the other, as for a key that is never free, is left to none that is told of.
+
+def came_late(run: Run | None) -> bool:
+    """True if the occurrence of this row was skipped since ticks or executors were late."""
+    return run is not None and run.reason in (SkipReason.CATCH_UP, SkipReason.MISFIRE)
+
+
+def another_is_checked(
+    job: Job, run: Run, closed: ClosedDays | None, get: Callable[[RunKey], Run | None]
+) -> bool:
+    """True if the next occurrence is checked in the place of one that came late and gave way to
+    none, `run`: it was skipped for the same outage.
+
+    The next one was too late by then, too: what only waits until its own grace is over, one after
+    the other, as for a key that is never free, would be left to none that is told of.
     """
-    if run is None:
-        return False
-    if not follows_its_schedule(job) or run.finished_at is None or not _came_late(run):
+    if not follows_its_schedule(job) or run.finished_at is None:
         return False
     following = resolve(job.schedule, job.spec.calendar, closed).open.next(run.key.fire_at)
-    spread = timedelta(seconds=job.spread_seconds)
-    if following is None or following + spread > run.finished_at:
+    longest = timedelta(seconds=job.spread_seconds) + grace_of(job)
+    if following is None or following + longest >= run.finished_at:
         return False
-    if _gave_way(run):
-        return True
-    was_too_late = following + spread + grace_of(job) < run.finished_at
-    return was_too_late and _came_late(get(replace(run.key, fire_at=following)))
+    return came_late(get(replace(run.key, fire_at=following)))
 
 
-def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
-    """The same of an occurrence whose generation's schedule and policy are gone: by its own row's
-    reason and its `later` rows."""
-    if run is None or run.finished_at is None or not _came_late(run):
+def is_followed(job: Job, run: Run, later: Iterable[Run]) -> bool:
+    """The same where the schedule of its generation is gone: by its `later` rows."""
+    if run.finished_at is None:
         return False
     own = [
         row
@@ -232,7 +237,7 @@ def is_followed(job: Job, run: Run | None, later: Iterable[Run]) -> bool:
     following = min(own, key=lambda row: row.key.fire_at, default=None)
     if following is None or (following.effective_at or following.key.fire_at) > run.finished_at:
         return False
-    return _gave_way(run) or _came_late(following)
+    return came_late(following)
 
 
 def check_again(
@@ -258,16 +263,6 @@ def check_again(
     delay_seconds = min(_FIRST_CHECK_SECONDS << message.waits, LONGEST_DELAY_SECONDS)
     at = seconds_after(now, delay_seconds)
     return replace(message, wait_until=at, waits=message.waits + 1)
-
-
-def _came_late(run: Run | None) -> bool:
-    return run is not None and run.reason in (SkipReason.CATCH_UP, SkipReason.MISFIRE)
-
-
-def _gave_way(run: Run) -> bool:
-    """True if the latest occurrence that was due ran in its place, as its note says. What a
-    catch-up skips by the policy `skip` has the same reason; the job's may be another by now."""
-    return run.reason == SkipReason.CATCH_UP and run.note is not None
 
 
 def alert(run: Run | None) -> str | None:

@@ -19,6 +19,7 @@ from tests.unit.api.runs.test_runs import make_run
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+NOON_BEFORE = NOW - 12 * HOUR
 
 
 class Counting(MemoryRunStore):
@@ -119,3 +120,22 @@ def test_what_ran_under_another_owner_is_not_missed_nor_named(job: Job) -> None:
     found = search.newest(handed, handed.schedule, NOW - 4 * HOUR, NOW - HOUR, NOW, 10)
     shown = [(each.fire_at, each.run_id, each.status) for each in found.items]
     assert shown == [(NOW - 2 * HOUR, None, None), (NOW - 4 * HOUR, None, None)]
+
+
+def test_the_row_that_covers_an_occurrence_is_found_however_many_follow_it(job: Job) -> None:
+    store = MemoryRunStore()
+    from_at, until_at = NOON_BEFORE, NOON_BEFORE + timedelta(minutes=14)
+    covering = make_run(job.job_id, until_at, status=RunStatus.SKIPPED, covers_from=from_at)
+    put(store, replace(covering, key=replace(covering.key, kind=RunKind.MISSED, request_id="g")))
+    for second in range(1, 900):
+        fire_at = until_at + timedelta(seconds=second)
+        put(store, make_run(job.job_id, fire_at, status=RunStatus.SUCCEEDED))
+    history = History(store)
+
+    def found(fire_at: datetime) -> bool:
+        return history.covering(OWNER, job.job_id, fire_at, NOW) is not None
+
+    inside = [from_at + timedelta(seconds=second) for second in range(0, 841, 60)]
+    assert all(map(found, inside))
+    assert not found(from_at - timedelta(seconds=1))
+    assert not any(found(until_at + timedelta(seconds=second)) for second in (1, 450, 899, 900))
