@@ -135,10 +135,26 @@ def watched(known: Known) -> Iterator[Violation]:
             if any(at < by_at for at in successes.get(fire_at, ())):
                 text = f"{row.key.run_id} rings; a success was there before {by_at}"
                 yield Violation("watch", job_id, text, fire_at)
+            for by in _passed_over_by(known, rows, row):
+                text = f"{row.key.run_id} rings; {by.key.run_id} had passed over it by then"
+                yield Violation("watch", job_id, text, fire_at)
         if any(version.job.state is JobState.DELETED for version in versions):
             continue
         for indexed in known.generations[job_id]:
             yield from _unwatched(known, indexed, rows, within, successes, set(alarms))
+
+
+def _passed_over_by(known: Known, rows: Sequence[Run], alarm: Run) -> Iterator[Run]:
+    """The rows of catch-ups that covered an occurrence without a row of its own before its check
+    began."""
+    fire_at = alarm.key.fire_at
+    if any(row.key.fire_at == fire_at and row.key.kind is RunKind.SCHEDULED for row in rows):
+        return
+    for row in rows:
+        if row.covers_from is not None and row.covers_from <= fire_at <= row.key.fire_at:
+            writes = known.writes.get(row.key, ())
+            if any(write.at < alarm.updated_at for write in writes):
+                yield row
 
 
 def _successes(known: Known, rows: Sequence[Run]) -> dict[datetime, list[datetime]]:

@@ -284,6 +284,17 @@ def test_the_watch_need_not_ring_for_what_came_late_just_before_what_a_catch_up_
     assert [each.fire_at for each in silent] == [after(second) for second in rung]
 
 
+@pytest.mark.parametrize(("passed_over_at", "is_needless"), [(190, True), (210, False)])
+def test_the_watch_rings_for_nothing_that_a_catch_up_had_passed_over(
+    passed_over_at: float, is_needless: bool
+) -> None:
+    book = Book("* * * * *", expect_within=60)
+    book.passed_over(60, 120, 2, passed_over_at)
+    rings(book, 60, 200)
+    texts = [each.text for each in violations(book.evidence(205)) if each.invariant == "watch"]
+    assert any("had passed over it by then" in text for text in texts) is is_needless
+
+
 def test_the_watch_rings_for_a_success_that_came_late_where_nothing_struck() -> None:
     book = Book("at 2026-12-01T12:01:00Z", expect_within=60, overlap=Overlap.QUEUE_ONE)
     book.ran(key_of(60), 130)

@@ -7,6 +7,7 @@ from typing import Any
 
 import carillon.domain.admission.limits as rate
 import carillon.domain.execution.lateness as lateness
+import carillon.domain.execution.missed as missed
 import carillon.domain.execution.start_decision as starting
 from carillon.domain.admission.rate_line import line_of
 from carillon.domain.admission.state import AdmissionRow
@@ -19,6 +20,7 @@ from carillon.executor.runs.admission import Admission
 from carillon.executor.runs.protocol import RunProtocol
 from carillon.executor.runs.slow_lane import SlowLane
 from carillon.schedules import ClosedDays, Delay
+from carillon.services.history import History
 from carillon.simulation.faults import Faults
 from tests.simulation.mutants.kit import (
     LANES,
@@ -41,6 +43,13 @@ def without_executors(scenario: Scenario) -> Scenario:
     begin = scenario.start + timedelta(minutes=2)
     down = ((begin, begin + timedelta(minutes=6)),)
     return replace(scenario, faults=Faults(), ticks_down=(), executors_down=down)
+
+
+def _without_ticks(scenario: Scenario) -> Scenario:
+    """The same of ticks."""
+    begin = scenario.start + timedelta(minutes=2)
+    down = ((begin, begin + timedelta(minutes=6)),)
+    return replace(scenario, faults=Faults(), ticks_down=down, executors_down=())
 
 
 def _out(*schedules: str, **members: Any) -> Reshape:
@@ -100,6 +109,28 @@ LATE = (
         "a fixed delay that is late leaves its place to the next one of its chain",
         (Swap(starting, "latest_due", _covers_delays),),
         reshape=_out("every 20s after finish", overlap="allow"),
+    ),
+    Mutant(
+        "passed_over_and_missed",
+        ("watch",),
+        "a check does not ask whether a catch-up has passed over its occurrence",
+        (Swap(History, "covering", instead(lambda *terms: None)),),
+        reshape=both(
+            small(12),
+            scheduled("every 1m", expect_within="10m", overlap="allow"),
+            _without_ticks,
+        ),
+    ),
+    Mutant(
+        "left_to_one_that_ran",
+        ("watch",),
+        "a check leaves what came late to the next occurrence, though that came in time",
+        (Swap(missed, "another_is_checked", instead(lambda *terms: True)),),
+        reshape=both(
+            small(12),
+            scheduled("every 1m", expect_within="10m", catch_up="skip", overlap="allow"),
+            without_executors,
+        ),
     ),
 )
 

@@ -27,6 +27,7 @@ QUICK = {
     "job_left_out_of_a_summary": 10,
     "summed_since_the_change": 10,
     "handed_over_from_now_on": 20,
+    "passed_over_and_missed": 10,
 }
 """Mutants that few seeds give away, with more seeds than they take."""
 
