@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.events import EventType
-from carillon.domain.job import Generation, Job, Lane
+from carillon.domain.job import Generation, HandOver, Job, Lane
 from carillon.domain.policies import OnComplete, RetryPolicy
 from carillon.domain.run import Resolution, Run, RunError, RunKey, RunKind, RunStatus
 from carillon.domain.spec.owners import SYSTEM
@@ -230,14 +230,21 @@ def test_a_backfill_may_be_the_success(world: World, status: RunStatus) -> None:
     assert len(rows(world, job)) == (0 if status is RunStatus.SUCCEEDED else 1)
 
 
-def test_a_backfill_under_the_name_of_now_may_be_the_success(world: World) -> None:
+@pytest.mark.parametrize("owner", [OWNER, "user/another"])
+def test_a_backfill_under_the_name_and_owner_of_now_may_be_the_success(
+    world: World, owner: str
+) -> None:
     job = watched(world)
     until_first(world, -300)
     (dead,), now = world.history(job), world.clock.now()
     generation = Generation(world.entropy.new_id(now), now.replace(microsecond=0))
     renamed = job.renamed(generation, now, now + LIFETIME, SYSTEM, to="now")
+    if owner != OWNER:
+        renamed = replace(
+            renamed, handed_to=HandOver(owner, generation.generation_id, is_done=True)
+        )
     assert world.jobs.replace(renamed, job.revision)
-    key = RunKey(OWNER, "now", RunKind.BACKFILL, FIRST, "operation")
+    key = RunKey(owner, "now", RunKind.BACKFILL, FIRST, "operation")
     assert world.runs.claim(replace(dead, key=key, status=RunStatus.SUCCEEDED), None)
     world.run_until(FIRST + WITHIN)
     assert rows(world, job) == []
