@@ -47,9 +47,8 @@ def without_executors(scenario: Scenario) -> Scenario:
 
 def _without_ticks(scenario: Scenario) -> Scenario:
     """The same of ticks."""
-    begin = scenario.start + timedelta(minutes=2)
-    down = ((begin, begin + timedelta(minutes=6)),)
-    return replace(scenario, faults=Faults(), ticks_down=down, executors_down=())
+    out = without_executors(scenario)
+    return replace(out, ticks_down=out.executors_down, executors_down=())
 
 
 def _out(*schedules: str, **members: Any) -> Reshape:
