@@ -7,14 +7,12 @@ from datetime import timedelta
 import pytest
 
 from carillon.domain.events import EventType
-from carillon.domain.job import MOST_REPLACED
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import Concurrency, OnComplete, Overlap, Rate
 from carillon.domain.run import Resolution, Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.completion_spec import CompletionSpec
 from carillon.domain.targets import TaskTarget, WebhookTarget
 from carillon.schedules import parse_schedule
-from tests.simulation.judging.checker import violations
 from tests.simulation.judging.checker_book import (
     GENERATION_ID,
     JOB_ID,
@@ -214,100 +212,6 @@ def test_a_pause_that_was_answered_is_told_of() -> None:
     only(book.evidence(15), "event", "its pause was answered")
     book.tells("job.paused", 5.5)
     assert found(book.evidence(15)) == []
-
-
-def rings(book: Book, second: int, at: float) -> None:
-    """The watch puts a row about the occurrence."""
-    row = Run(
-        key=key_of(second, RunKind.WATCH),
-        status=RunStatus.MISSED,
-        attempt=0,
-        token=0,
-        claim_id="",
-        generation_id=book.job.generation.generation_id,
-        updated_at=after(at),
-        expires_at=after(9999),
-        reason="not_succeeded",
-    )
-    book.written(row, after(at), "watch", "claim")
-
-
-def test_the_watch_rings_where_no_success_came_in_time() -> None:
-    book = Book("at 2026-12-01T12:01:00Z", expect_within=60)
-    book.died(key_of(60))
-    only(book.evidence(125), "watch", "and the watch has told nobody")
-    rings(book, 60, 120)
-    assert found(book.evidence(125)) == []
-    book = Book("at 2026-12-01T12:01:00Z", expect_within=60)
-    book.ran(key_of(60))
-    assert found(book.evidence(125)) == []
-    rings(book, 60, 120)
-    only(book.evidence(125), "watch", "a success was there before")
-
-
-@pytest.mark.parametrize(("at", "struck_at", "alarms"), [(80, 0, 0), (300, 0, 1), (300, 100, 0)])
-def test_the_watch_knows_no_generation_that_was_replaced_too_often(
-    at: float, struck_at: float, alarms: int
-) -> None:
-    """Seed 9974003711: a job went to and fro between two owners, and was spread meanwhile. Seed
-    9997007712: the last time while ticks were away, before the watch could look."""
-    book = Book("at 2026-12-01T12:01:00Z", expect_within=60)
-    book.died(key_of(60))
-    for number in range(MOST_REPLACED):
-        book.resume(70 + number, f"{book.job.generation.generation_id[:-1]}{2 + number}")
-    only(book.evidence(125), "watch", "and the watch has told nobody")
-    book.resume(at, f"{book.job.generation.generation_id[:-1]}9")
-    if struck_at:
-        book.faults.append(after(struck_at))
-    assert [each.invariant for each in violations(book.evidence(400))] == ["watch"] * alarms
-
-
-@pytest.mark.parametrize(("skipped_at", "rung"), [(130, []), (115, [60])])
-def test_the_watch_need_not_ring_twice_for_what_came_late(skipped_at: int, rung: list[int]) -> None:
-    """Seed 9994005165: the job was replaced, and the next one's row came after its own alarm."""
-    book = Book("* * * * *", expect_within=60)
-    book.skipped(key_of(60), after(skipped_at), "misfire")
-    book.ran(key_of(120), 185)
-    rings(book, 120, 180)
-    silent = [each for each in violations(book.evidence(185)) if each.invariant == "watch"]
-    assert [each.fire_at for each in silent] == [after(second) for second in rung]
-
-
-@pytest.mark.parametrize(("covered", "rung"), [(True, []), (False, [60])])
-def test_the_watch_need_not_ring_for_what_came_late_just_before_what_a_catch_up_covers(
-    covered: bool, rung: list[int]
-) -> None:
-    book = Book("* * * * *", expect_within=60)
-    book.skipped(key_of(60), after(250), "misfire")
-    book.passed_over(120 if covered else 180, 180, 2 if covered else 1, 250)
-    silent = [each for each in violations(book.evidence(185)) if each.invariant == "watch"]
-    assert [each.fire_at for each in silent] == [after(second) for second in rung]
-
-
-@pytest.mark.parametrize(("passed_over_at", "is_needless"), [(190, True), (210, False)])
-def test_the_watch_rings_for_nothing_that_a_catch_up_had_passed_over(
-    passed_over_at: float, is_needless: bool
-) -> None:
-    book = Book("* * * * *", expect_within=60)
-    book.passed_over(60, 120, 2, passed_over_at)
-    rings(book, 60, 200)
-    texts = [each.text for each in violations(book.evidence(205)) if each.invariant == "watch"]
-    assert any("had passed over it by then" in text for text in texts) is is_needless
-
-
-def test_the_watch_rings_for_a_success_that_came_late_where_nothing_struck() -> None:
-    book = Book("at 2026-12-01T12:01:00Z", expect_within=60, overlap=Overlap.QUEUE_ONE)
-    book.ran(key_of(60), 130)
-    only(book.evidence(125), "watch", "and the watch has told nobody")
-    book.faults.append(after(100))
-    assert found(book.evidence(125)) == []
-
-
-def test_a_watch_that_nobody_ordered_rings_for_nothing() -> None:
-    book = Book()
-    book.died(key_of(10))
-    rings(book, 10, 12)
-    only(book.evidence(15), "watch", "nobody expects anything")
 
 
 def test_a_job_that_is_to_go_with_its_last_run_goes() -> None:
