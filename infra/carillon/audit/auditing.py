@@ -10,7 +10,6 @@ from carillon.audit.evidence import Evidence, Gap, JobVersion, Violation
 from carillon.audit.judging import ROW_RULES
 from carillon.audit.known import Indexed, Known, current_generation
 from carillon.clock import Clock
-from carillon.domain.changes.change import Action
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run, RunKind, RunStatus
 from carillon.domain.wheel.entry import (
@@ -209,9 +208,8 @@ class Audit:
         """By all rules, of the generation that counts: what the schedules of those before it were
         is not known any more, nor what that of a job was which was changed in its pause."""
         own = replace(job, previous=None, earlier=())
-        is_as_filed = job.paused_at is None or _was_last_paused(job, job.paused_at)
         evidence = Evidence(
-            versions={job.job_id: [JobVersion(job.updated_at, own)]} if is_as_filed else {},
+            versions={job.job_id: [JobVersion(job.updated_at, own)]} if job.is_as_filed else {},
             runs=[row for row in rows if not _is_forsaken(job, row)],
             until=last + timedelta(seconds=job.spread_seconds),
             since=since,
@@ -262,12 +260,6 @@ class Audit:
         if control is not None:
             self._announced[segment] = minute_end(control.horizon)
         return control
-
-
-def _was_last_paused(job: Job, paused_at: datetime) -> bool:
-    """True if the pause is the last that was done to a job, for all that its row tells."""
-    last = job.last_change
-    return job.updated_at <= paused_at and (last is None or last.action is Action.PAUSE)
 
 
 def _is_forsaken(job: Job, row: Run) -> bool:

@@ -79,13 +79,14 @@ def owed_to(job: Job, past: Past, since: datetime, closed: ClosedDays | None) ->
     The entries are those of the generation that the row has, with a later beginning: the same keys,
     so that remaining entries are replaced and a repetition changes nothing. The row is left as it
     is, with its revision, its streak of failures and the generations that it remembers. Runs of
-    paused and deleted jobs come too: the executor knows what becomes of them. `closed` are the days
-    closed in the job's calendar; None if it has none.
+    paused and deleted jobs come too: the executor knows what becomes of them. Of a job that was
+    changed in its pause nothing else comes: its schedule yields nothing before it is resumed.
+    `closed` are the days closed in the job's calendar; None if it has none.
     """
     messages = [waiting_message(run, job) for run in past.waiting]
     if job.resume_at is not None:
         messages.append(resume_message(job))
-    if job.state in (JobState.DELETED, JobState.RENAMED):
+    if job.state in (JobState.DELETED, JobState.RENAMED) or not job.is_as_filed:
         return Owed(messages=tuple(messages))
     sent = resolve(job.schedule, job.spec.calendar, closed).sent
     if isinstance(job.schedule, Delay):

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from carillon.domain.calendar import shifts_back
-from carillon.domain.changes.change import Change
+from carillon.domain.changes.change import Action, Change
 from carillon.domain.chunks.placing import Place, chunked_from, is_plain
 from carillon.domain.policies import Lane as Lane
 from carillon.domain.policies import Priority as Priority
@@ -206,6 +206,15 @@ class Job:
     def replaced(self) -> tuple[PastGeneration, ...]:
         """The replaced generations that are remembered, newest first."""
         return () if self.previous is None else (self.previous, *self.earlier)
+
+    @property
+    def is_as_filed(self) -> bool:
+        """False if it was changed in its pause: what its generation had before that followed a
+        schedule and policies that are gone. Clocks differ: so the last change counts, too."""
+        if self.paused_at is None:
+            return True
+        last = self.last_change
+        return self.updated_at <= self.paused_at and (last is None or last.action is Action.PAUSE)
 
     def ended_at(self, generation_id: str) -> datetime | None:
         """The instant until which the occurrences of a generation count; None for those that go on

@@ -168,8 +168,7 @@ def _is_covered(job: Job, generation_id: str, fire_at: datetime) -> bool:
 def is_known_by_schedule(job: Job, generation_id: str) -> bool:
     """True if the job's schedule and policy are those of the generation: of an older one they are
     gone, and so they are of its own once it was changed in its pause."""
-    is_as_it_was = job.paused_at is None or job.updated_at <= job.paused_at
-    return is_as_it_was and generation_id == job.generation.generation_id
+    return job.is_as_filed and generation_id == job.generation.generation_id
 
 
 def last_run(key: RunKey, get: Callable[[RunKey], Run | None]) -> Run | None:

@@ -2,7 +2,7 @@
 from the jobs and their histories."""
 
 from collections import Counter
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -301,6 +301,32 @@ def test_missed_run_checks_ring_for_what_was_due_before_and_after(world: World) 
     # 12:10 is looked at 12:25, when there was no wheel; 12:30 was passed over for 12:40.
     assert told == times("12:10 12:20 12:40 12:50 13:00", NOON)
     assert len(told) == len(world.events.emitted)
+
+
+@pytest.mark.parametrize("schedule", ["every 7m after finish", "*/7 * * * *"])
+def test_one_changed_in_its_pause_is_owed_nothing_of_before_by_its_new_schedule(
+    world: World, schedule: str
+) -> None:
+    """Seed 9987001250: a row at an instant that never was an occurrence."""
+    options: dict[str, Any] = {"expect_within": 60} if schedule.startswith("*") else {}
+    job = world.create("job", "0 0 1 1 *", **options)
+    world.run_until(NOON + 15 * MINUTE)
+    paused = world.pause(job)
+    world.run_until(LOST)
+    new = world.new_job("job", schedule, **options)
+    changed = replace(
+        paused,
+        spec=new.spec,
+        schedule=new.schedule,
+        revision=paused.revision + 1,
+        updated_at=world.clock.now(),
+    )
+    assert world.jobs.replace(changed, paused.revision)
+
+    reindex(world, since=NOON)
+    world.run_until(MENDED)
+
+    assert world.history(job) == []
 
 
 def test_operations_go_on(world: World) -> None:
