@@ -39,14 +39,17 @@ def _press(page: Page, *keys: str) -> None:
 
 
 def _into(page: Page, label: str, text: str) -> None:
-    """Tab on until the field of this label has the focus, and write."""
+    """Tab on until the field of this label has the focus, and write.
+
+    All at once: half a schedule, looked at where a machine is slow between two keys, is refused.
+    """
     field = page.get_by_label(label, exact=True)
     for _ in range(40):
         if field.evaluate("own => own === document.activeElement"):
             break
         page.keyboard.press("Tab")
     page.keyboard.press("ControlOrMeta+a")
-    page.keyboard.type(text)
+    page.keyboard.insert_text(text)
 
 
 def _onto(page: Page, name: str) -> None:

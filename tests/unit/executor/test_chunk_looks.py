@@ -59,6 +59,30 @@ class TestLooks:
         assert again.message == message
         assert again.visible_at == DUE_AT + SECOND
 
+    @pytest.mark.parametrize(("late", "wait"), [(7, 7), (25, 25), (100, 100)])
+    def test_it_waits_twice_as_long_for_one_whose_executor_has_died(
+        self, world: World, late: int, wait: int
+    ) -> None:
+        """The chunk ends when its message comes again, after minutes: each copy of this one that
+        came meanwhile might be doubled."""
+        job = changed(world, "b")
+        world.crash_after_claim(world.order())
+        message = commit(world, job)
+        world.clock.advance(late)
+        assert world.handle(message).handled is Handled.DEFERRED
+        (again,) = world.queue.kept()
+        assert again.visible_at == DUE_AT + (late + wait) * SECOND
+
+    def test_one_from_before_the_chunk_waits_for_half_a_minute(self, world: World) -> None:
+        """The chunk was claimed an hour late, as after an outage, and runs."""
+        job = changed(world, "b")
+        message = commit(world, job)
+        world.clock.advance(3600)
+        world.crash_after_claim(world.order())
+        assert world.handle(message).handled is Handled.DEFERRED
+        (again,) = world.queue.kept()
+        assert again.visible_at == DUE_AT + 3630 * SECOND
+
     def test_it_follows_a_chunk_that_was_disbanded(self, world: World) -> None:
         """Under the generation that counts, in the attempt after the one that died."""
         job = changed(world, "b")

@@ -54,11 +54,11 @@ class ChunkLooks:
             if chunk is None or look.ref not in chunk.refs:
                 continue
             if chunk.ends is None:
-                # For some tenths of a second, or as long as its slowest call takes: 2 s at most.
+                # For some tenths of a second, or as long as its slowest call takes: 2 s at most. Or
+                # its executor has died: its message, which ends it, comes again after minutes.
                 reason = "a chunk that has it is under way"
-                return Defer.twice_as_late(
-                    message.starts_at, now, reason, longest=LONGEST_BRIEF_WAIT
-                )
+                longest = max(LONGEST_BRIEF_WAIT, now - chunk.claimed_at)
+                return Defer.twice_as_late(message.starts_at, now, reason, longest=longest)
             outcome = chunk.ends[look.ref].outcome
             if outcome is Outcome.OK:
                 return Drop("it has succeeded in a chunk")
