@@ -180,10 +180,10 @@ class Book:
         for second in seconds:
             self.ran(key_of(second))
 
-    def given_back(self, key: RunKey, generation_id: str) -> None:
+    def given_back(self, key: RunKey, generation_id: str, after_seconds: float = 0.1) -> None:
         """A message of this generation claims a run when it is due, and withdraws its claim."""
         row = self.claimed(key, key.fire_at, process="another", generation_id=generation_id)
-        at, revision = key.fire_at + timedelta(seconds=0.1), self.job.revision
+        at, revision = key.fire_at + timedelta(seconds=after_seconds), self.job.revision
         self.writes.append(RunWrite(at, "another", "discard_claim", row, None, revision))
         del self.rows[key]
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from carillon.audit.evidence import Violation
@@ -146,9 +147,12 @@ def watched(known: Known) -> Iterator[Violation]:
 
 def _passed_over_by(known: Known, rows: Sequence[Run], alarm: Run) -> Iterator[Run]:
     """The rows of catch-ups that covered an occurrence without a row of its own before its check
-    began."""
+    began. One may be gone since: an executor had claimed it for what never counted, and died."""
     fire_at = alarm.key.fire_at
-    if any(row.key.fire_at == fire_at and row.key.kind is RunKind.SCHEDULED for row in rows):
+    own = known.writes.get(replace(alarm.key, kind=RunKind.SCHEDULED), ())
+    had_row = [write.after is not None for write in own if write.at < alarm.updated_at][-1:]
+    has_row = (row.key.fire_at == fire_at and row.key.kind is RunKind.SCHEDULED for row in rows)
+    if any(had_row) or any(has_row):
         return
     for row in rows:
         if row.covers_from is not None and row.covers_from <= fire_at <= row.key.fire_at:

@@ -77,11 +77,16 @@ def test_the_watch_need_not_ring_for_what_came_late_just_before_what_a_catch_up_
     assert [each.fire_at for each in silent] == [after(second) for second in rung]
 
 
-@pytest.mark.parametrize(("passed_over_at", "is_needless"), [(190, True), (210, False)])
+@pytest.mark.parametrize(
+    ("passed_over_at", "given_back_after", "is_needless"),
+    [(190, 0.1, True), (210, 0.1, False), (190, 150, False)],
+)
 def test_the_watch_rings_for_nothing_that_a_catch_up_had_passed_over(
-    passed_over_at: float, is_needless: bool
+    passed_over_at: float, given_back_after: float, is_needless: bool
 ) -> None:
+    """Seed 9988004383: unless it had a row then, of an executor that died on what never counted."""
     book = Book("* * * * *", expect_within=60)
+    book.given_back(key_of(60), "noise", given_back_after)
     book.passed_over(60, 120, 2, passed_over_at)
     rings(book, 60, 200)
     texts = [each.text for each in violations(book.evidence(205)) if each.invariant == "watch"]

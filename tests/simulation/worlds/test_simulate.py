@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -130,3 +132,16 @@ def test_a_world_that_floods_its_lanes_is_ended_and_told(monkeypatch: pytest.Mon
     found = run(scenario_of(7)).violations
     assert [each.invariant for each in found] == ["runaway"]
     assert "messages in flight at" in found[0].text
+
+
+def test_a_catch_up_has_the_time_that_it_takes_at_its_pace() -> None:
+    """Seed 9988006788: the world was over before an outage was made up for."""
+    scenario = scenario_of(50, Chunks.OFF)
+    calm = scenario.without(frozenset({scenario.jobs[0].name}))
+    slow = replace(
+        calm,
+        ticks_down=((calm.start + timedelta(minutes=2), calm.calm_at),),
+        options=replace(calm.options, catch_up_per_minute=1),
+        settle_minutes=3,
+    )
+    assert run(slow).violations == []
