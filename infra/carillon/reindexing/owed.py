@@ -194,9 +194,10 @@ def _sequence(
 ) -> list[Message]:
     """The next occurrence of a fixed delay: it follows from the end of its newest run. While that
     is under way nothing is owed: its own message comes again. Nor is it where the sequence has
-    ended before `since`: the rows of its runs may have expired."""
+    ended, by a pause or before `since`: the rows of its runs may have expired."""
     end_at = job.schedule.end_at
-    if newest is None and end_at is not None and end_at <= since:
+    has_ended = job.state is not JobState.ACTIVE or (end_at is not None and end_at <= since)
+    if newest is None and has_ended:
         return []
     if newest is None:
         first = sent.next(job.generation.from_at) or job.schedule.next(job.generation.from_at)

@@ -228,6 +228,23 @@ class TestFixedDelays:
 
         assert minutes(job, world) == [9, 18]
 
+    def test_nor_is_one_recorded_as_skipped_whose_runs_expired_in_its_pause(
+        self, world: World
+    ) -> None:
+        """It had run: a row at the instant of its first occurrence said that it had not."""
+        job = world.create("chain", "every 9m after finish")
+        world.run_until(LOST)
+        world.pause(job)
+        world.run_until(LOST + 9 * MINUTE)
+        world.leap_to(LOST + timedelta(days=35))
+        world.runs.expire(world.clock.now())
+        assert world.history(job) == []
+
+        reindex(world)
+        world.run_until(world.clock.now() + 5 * MINUTE)
+
+        assert world.history(job) == []
+
 
 def test_what_has_expired_on_the_wheel_while_all_was_off_for_a_month_goes_on(world: World) -> None:
     """Rare schedules, and pauses that end by themselves, would be silent for good."""
