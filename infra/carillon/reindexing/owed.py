@@ -12,7 +12,14 @@ from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
 from carillon.domain.operation import STEP_SECONDS, Operation
 from carillon.domain.run import NO_RUNS, Run, RunKind, RunStatus
-from carillon.domain.wheel.entry import Entry, entries_of, message_of, minute_of, watch_entries_of
+from carillon.domain.wheel.entry import (
+    DATED_ENTRY_LIFETIME,
+    Entry,
+    entries_of,
+    message_of,
+    minute_of,
+    watch_entries_of,
+)
 from carillon.domain.wheel.segment import LEASE, Backlog, Control
 from carillon.reindexing.moved import on_their_way
 from carillon.schedules import ClosedDays, Delay, Recurrence, SlotKind
@@ -28,10 +35,12 @@ class Past:
 
     `last_at` is the newest fire time that a scheduled run has, or that the row of a catch-up
     covers; `newest` the run of the newest one under the job's own generation. `waiting` have yet to
-    begin an attempt, or are open: what comes for them may have stood on the wheel.
+    begin an attempt, or are open: what comes for them may have stood on the wheel. Of what was due
+    before `kept_since` rows may have expired.
     """
 
     generation_id: str
+    kept_since: datetime
     last_at: datetime | None = None
     newest: Run | None = None
     waiting: list[Run] = field(default_factory=list)
@@ -90,7 +99,7 @@ def owed_to(job: Job, past: Past, since: datetime, closed: ClosedDays | None) ->
         return Owed(messages=tuple(messages))
     sent = resolve(job.schedule, job.spec.calendar, closed).sent
     if isinstance(job.schedule, Delay):
-        return Owed(messages=(*messages, *_sequence(job, past.newest, since, sent, closed)))
+        return Owed(messages=(*messages, *_sequence(job, past, since, sent, closed)))
     is_active = job.state is JobState.ACTIVE
     entries = entries_of(_beginning(job, since), sent) if is_active else []
     if is_active:
@@ -189,15 +198,30 @@ def _minutes(entries: Iterable[Entry], sent: Recurrence) -> Iterable[int]:
             yield minute_of(following + entry.spread)
 
 
+def is_forgotten(job: Job, past: Past, since: datetime) -> bool:
+    """True if the wheel alone knows the next occurrence of a fixed delay: the runs before it may
+    have expired, since the delay is longer than rows are sure to be kept."""
+    if past.newest is not None or _has_ended(job, since) or not isinstance(job.schedule, Delay):
+        return False
+    first = job.schedule.next(job.generation.from_at)
+    is_long = timedelta(seconds=job.schedule.delay_seconds) > DATED_ENTRY_LIFETIME
+    return is_long and first is not None and first < past.kept_since
+
+
+def _has_ended(job: Job, since: datetime) -> bool:
+    """True if nothing of a fixed delay is to come, be it that it had ended before `since`."""
+    end_at = job.schedule.end_at
+    return job.state is not JobState.ACTIVE or (end_at is not None and end_at <= since)
+
+
 def _sequence(
-    job: Job, newest: Run | None, since: datetime, sent: Recurrence, closed: ClosedDays | None
+    job: Job, past: Past, since: datetime, sent: Recurrence, closed: ClosedDays | None
 ) -> list[Message]:
     """The next occurrence of a fixed delay: it follows from the end of its newest run. While that
     is under way nothing is owed: its own message comes again. Nor is it where the sequence has
-    ended, by a pause or before `since`: the rows of its runs may have expired."""
-    end_at = job.schedule.end_at
-    has_ended = job.state is not JobState.ACTIVE or (end_at is not None and end_at <= since)
-    if newest is None and has_ended:
+    ended, or may have gone on: the rows of its runs may have expired."""
+    newest = past.newest
+    if newest is None and (_has_ended(job, since) or is_forgotten(job, past, since)):
         return []
     if newest is None:
         first = sent.next(job.generation.from_at) or job.schedule.next(job.generation.from_at)

@@ -15,6 +15,7 @@ from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.reindexing.owed import (
     Owed,
     Past,
+    is_forgotten,
     owed_to,
     owing,
     since_when,
@@ -97,6 +98,7 @@ class Reindex:
         self._whole_until = 0
         """Each segment below this one has its control item."""
         self._began_at = clock.now()
+        self._earliest = self._began_at - DATED_ENTRY_LIFETIME
         self._lease_owner = f"reindex-{entropy.new_id(self._began_at)}"
 
     def run(self, on_progress: Callable[[Done], None] = lambda done: None) -> None:
@@ -158,7 +160,7 @@ class Reindex:
             try:
                 job = self._stores.jobs.get(*key)
                 if job is not None:
-                    past = Past(job.generation.generation_id)
+                    past = Past(job.generation.generation_id, self._earliest)
                     owed.append(owed_to(job, past, since, self._closed(job)))
             except UnreadableRowError as error:
                 self.done.left.append(str(error))
@@ -175,13 +177,15 @@ class Reindex:
         except UnreadableRowError as error:
             self.done.left.append(str(error))
             return None
-        earliest = self._began_at - DATED_ENTRY_LIFETIME
         if self._since is None:
-            since = since_when(job, past, settled_until, earliest)
+            since = since_when(job, past, settled_until, self._earliest)
         else:
             spread = timedelta(seconds=job.spread_seconds)
-            since = max(min(self._since, settled_until) - spread, earliest)
+            since = max(min(self._since, settled_until) - spread, self._earliest)
         self.done.jobs += 1
+        if is_forgotten(job, past, since):
+            lost = "its last run has expired: if the wheel was lost, pause and resume it"
+            self.done.left.append(f"job {job.job_id} of {job.owner}: {lost}")
         return since, owed_to(job, past, since, closed)
 
     def _closed(self, job: Job) -> ClosedDays | None:
@@ -192,7 +196,7 @@ class Reindex:
     def _past(self, job: Job) -> Past:
         """Whatever waits has a row. Chunks are asked for the newest occurrence alone: to read all
         of them costs some 40,000 units for two weeks of a job of every minute."""
-        past, cursor = Past(job.generation.generation_id), None
+        past, cursor = Past(job.generation.generation_id, self._earliest), None
         while True:
             read, size = (self._history.page, _FEW) if past.last_at is None else self._rows
             page = read(job.owner, job.job_id, size, cursor, consistent=True)

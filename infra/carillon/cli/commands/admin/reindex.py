@@ -38,7 +38,7 @@ def reindex(
 
     The rows of jobs stay as they are. Ticks then catch up, by each job's policy, on what was due
     meanwhile; what has run is not run again. It may be interrupted and repeated, and does no harm
-    where nothing is amiss. Exit code 1 where rows cannot be read.
+    where nothing is amiss. Exit code 1 where rows cannot be read, or have expired.
     """
     from carillon.clock import SystemClock, SystemEntropy
     from carillon.reindexing.reindexing import Reindex
