@@ -210,11 +210,13 @@ class Job:
     @property
     def is_as_filed(self) -> bool:
         """False if it was changed in its pause: what its generation had before that followed a
-        schedule and policies that are gone. Clocks differ: so the last change counts, too."""
+        schedule and policies that are gone. Clocks differ: so the last change counts, too. A move
+        to another segment changes none of these."""
         if self.paused_at is None:
             return True
         last = self.last_change
-        return self.updated_at <= self.paused_at and (last is None or last.action is Action.PAUSE)
+        is_kept = last is None or last.action in (Action.PAUSE, Action.MOVE)
+        return self.updated_at <= self.paused_at and is_kept
 
     def ended_at(self, generation_id: str) -> datetime | None:
         """The instant until which the occurrences of a generation count; None for those that go on

@@ -114,6 +114,17 @@ def test_nor_is_what_is_changed_at_the_very_instant_of_its_pause() -> None:
     assert found(world) == []
 
 
+def test_what_was_due_before_a_pause_is_judged_though_its_job_was_moved_in_it() -> None:
+    world = an_hour()
+    a_row_is_lost(world)
+    paused = world.pause(job(world, "steady"))
+    world.indexer.control(1)
+    moved = replace(paused, segment=1, revision=paused.revision + 1)
+    moved = replace(moved, last_change=job_change(paused, moved))
+    assert world.jobs.replace(moved, paused.revision)
+    assert len(found(world)) == 1
+
+
 def test_what_lies_outside_of_the_span_is_not_judged() -> None:
     world = an_hour()
     a_row_is_lost(world)
