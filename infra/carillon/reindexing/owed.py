@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from carillon.domain.admission.rate_line import RECHECK
 from carillon.domain.calendar import resolve
 from carillon.domain.execution.completing import check_of
 from carillon.domain.execution.next_run import next_after_finish, queued_run_message
@@ -27,6 +28,8 @@ from carillon.schedules import ClosedDays, Delay, Recurrence, SlotKind
 _WAITING = frozenset({RunStatus.SCHEDULED, RunStatus.RETRYING})
 _LONGEST_PAUSE_SECONDS = 600
 """Between two steps of a backfill whose job is paused."""
+_BEHIND = timedelta(minutes=2)
+"""In another minute of the wheel, where it replaces nothing, and after what comes from there."""
 
 
 @dataclass(slots=True)
@@ -128,8 +131,19 @@ def waiting_message(run: Run, job: Job) -> Message:
     if run.is_open:
         return check_of(message, run)
     if run.status is RunStatus.RETRYING:
-        return replace(message, due_at=run.next_attempt_at or run.updated_at)
-    return replace(message, wait_until=run.next_attempt_at)
+        message = replace(message, due_at=run.next_attempt_at or run.updated_at)
+    return replace(message, wait_until=_waits_until(run))
+
+
+def _waits_until(run: Run) -> datetime | None:
+    """Until when a run that a policy holds back is left to the message that it waits for: that one
+    alone knows the start that it was granted, and whether it was in time once."""
+    at = run.next_attempt_at
+    if not run.waits or at is None:
+        return None
+    if at <= run.updated_at:  # the row of a retry has the time of that
+        at = run.updated_at + RECHECK
+    return at + _BEHIND
 
 
 def step_of(operation: Operation) -> Message:
