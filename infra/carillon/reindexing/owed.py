@@ -37,14 +37,15 @@ class Past:
     """The facts in the rows of a job, read page by page in any order.
 
     `last_at` is the newest fire time that a scheduled run has, or that the row of a catch-up
-    covers; `newest` the run of the newest one under the job's own generation. `waiting` have yet to
-    begin an attempt, or are open: what comes for them may have stood on the wheel. Of what was due
-    before `kept_since` rows may have expired.
+    covers; `newest` the run of the newest one under the job's own generation; `told_at` the newest
+    one that was told of as missed. `waiting` have yet to begin an attempt, or are open: what comes
+    for them may have stood on the wheel. Of what was due before `kept_since` rows may have expired.
     """
 
     generation_id: str
     kept_since: datetime
     last_at: datetime | None = None
+    told_at: datetime | None = None
     newest: Run | None = None
     waiting: list[Run] = field(default_factory=list)
 
@@ -53,6 +54,8 @@ class Past:
             key = row.key
             if key.kind in (RunKind.SCHEDULED, RunKind.MISSED):
                 self.last_at = max(self.last_at or key.fire_at, key.fire_at)
+            if key.kind is RunKind.WATCH:
+                self.told_at = max(self.told_at or key.fire_at, key.fire_at)
             is_waiting = row.status in _WAITING or row.is_open
             if is_waiting and key.kind not in NO_RUNS:
                 self.waiting.append(row)
@@ -107,7 +110,7 @@ def owed_to(job: Job, past: Past, since: datetime, closed: ClosedDays | None) ->
     entries = entries_of(_beginning(job, since), sent) if is_active else []
     if is_active:
         messages += on_their_way(job, since, closed)
-    looks = _looks(job, since)
+    looks = _looks(job, past, since)
     runs, checks = [*_minutes(entries, sent)], [*_minutes(looks, job.schedule)]
     first, first_run = min([*runs, *checks], default=None), min(runs, default=None)
     return Owed((*entries, *looks), tuple(messages), first, first_run)
@@ -192,14 +195,17 @@ def _beginning(job: Job, since: datetime) -> Job:
     return replace(job, generation=replace(job.generation, from_at=from_at))
 
 
-def _looks(job: Job, since: datetime) -> list[Entry]:
+def _looks(job: Job, past: Past, since: datetime) -> list[Entry]:
     """The entries of the job's missed-run check, for the checks that are due, but for the job's
     offset in its window, after `since`. They come later than their occurrences, and a pause ends
-    none that came before it."""
+    none that came before it. One of `since` or before that was told of is not told of again."""
     later = timedelta(seconds=job.spec.expect_within or 0)
     if job.paused_at is not None and job.paused_at + later <= since:
         return []
-    return watch_entries_of(_beginning(job, since - later))
+    begin = since - later
+    if past.told_at is not None and past.told_at <= since:
+        begin = max(begin, past.told_at)
+    return watch_entries_of(_beginning(job, begin))
 
 
 def _minutes(entries: Iterable[Entry], sent: Recurrence) -> Iterable[int]:

@@ -36,6 +36,8 @@ _FEW = 4
 _ROUNDS = 8
 """The number of times that a tick may take a segment over before it is given up."""
 _JobKey = tuple[str, str]
+_Late = tuple[_JobKey, datetime, datetime | None]
+"""A job, since when something is owed to it, and what it was told of last as missed."""
 
 
 class LeaseLostError(Exception):
@@ -93,8 +95,8 @@ class Reindex:
         self._settled: dict[int, int] = {}
         """The minute up to which each segment that was behind was settled at the beginning: ticks
         go past what has yet to get its entries, and newer runs hide that."""
-        self._late: defaultdict[int, list[tuple[_JobKey, datetime]]] = defaultdict(list)
-        """The jobs that have missed something, by segment, and since when it is owed."""
+        self._late: defaultdict[int, list[_Late]] = defaultdict(list)
+        """The jobs that have missed something, by segment."""
         self._whole_until = 0
         """Each segment below this one has its control item."""
         self._began_at = clock.now()
@@ -144,31 +146,34 @@ class Reindex:
             found = self._owed(key, settled_until)
             if found is None:
                 continue
-            since, owed = found
+            since, told_at, owed = found
             messages += owed.messages
             in_time.append(owed.in_time(self._began_at))
             if in_time[-1] is not owed:
-                self._late[segment].append((key, since))
+                self._late[segment].append((key, since, told_at))
         self._put(segment, in_time)
         self._indexer.schedule_messages(messages)
         self.done.runs += len(messages)
 
-    def _late_batch(self, segment: int, late: list[tuple[_JobKey, datetime]]) -> None:
+    def _late_batch(self, segment: int, late: list[_Late]) -> None:
         """Put the entries of jobs by their rows as they are by now; all else has been sent."""
         owed = list[Owed]()
-        for key, since in late:
+        for key, since, told_at in late:
             try:
                 job = self._stores.jobs.get(*key)
                 if job is not None:
-                    past = Past(job.generation.generation_id, self._earliest)
+                    past = Past(job.generation.generation_id, self._earliest, told_at=told_at)
                     owed.append(owed_to(job, past, since, self._closed(job)))
             except UnreadableRowError as error:
                 self.done.left.append(str(error))
         self._put(segment, owed)
 
-    def _owed(self, key: _JobKey, settled_until: datetime) -> tuple[datetime, Owed] | None:
-        """Since when a job is owed what was due, and the entries and messages, by strong reads of
-        its rows; None where there is no such job, or one of its rows cannot be read."""
+    def _owed(
+        self, key: _JobKey, settled_until: datetime
+    ) -> tuple[datetime, datetime | None, Owed] | None:
+        """Since when a job is owed what was due, what it was told of last as missed, and the
+        entries and messages, by strong reads of its rows; None where there is no such job, or one
+        of its rows cannot be read."""
         try:
             job = self._stores.jobs.get(*key)
             if job is None:
@@ -186,7 +191,7 @@ class Reindex:
         if is_forgotten(job, past, since):
             lost = "its last run has expired: if the wheel was lost, pause and resume it"
             self.done.left.append(f"job {job.job_id} of {job.owner}: {lost}")
-        return since, owed_to(job, past, since, closed)
+        return since, past.told_at, owed_to(job, past, since, closed)
 
     def _closed(self, job: Job) -> ClosedDays | None:
         use = job.spec.calendar

@@ -4,11 +4,16 @@ from datetime import timedelta
 
 import pytest
 
+from carillon.domain.events import EventType
 from carillon.domain.policies import Backoff, BackoffType, CatchUp, Rate, RetryPolicy
 from carillon.domain.run import RunError, RunStatus
 from carillon.executor.targets import Failure, Success
-from tests.simulation.stories.operators.test_reindexing import minutes, reindex
-from tests.simulation.stories.story import MINUTE, NOON
+from tests.simulation.stories.operators.test_reindexing import (
+    lose_wheel,
+    minutes,
+    reindex,
+)
+from tests.simulation.stories.story import MINUTE, NOON, REFUSED
 from tests.support.world import World
 
 DELAY = timedelta(days=60)
@@ -75,3 +80,25 @@ class TestWhereNothingIsAmiss:
         world.run_until(NOON + 40 * MINUTE)
         (run,) = world.history(job)
         assert (run.status, run.started_at) == (RunStatus.SUCCEEDED, NOON + 31 * MINUTE)
+
+    @pytest.mark.parametrize("window", ["", "30m"])
+    def test_no_missed_run_is_told_of_again(self, world: World, window: str) -> None:
+        world.targets.behave = lambda call: REFUSED
+        watched = {"expect_within": 120, "events": (EventType.RUN_MISSED,)}
+        world.create("job", "5 12 * * *", window=window, fraction=0.5, **watched)
+        world.run_until(NOON + 70 * MINUTE)
+        assert len(world.events.emitted) == 1
+        reindex(world)
+        world.run_until(NOON + 80 * MINUTE)
+        assert len(world.events.emitted) == 1
+
+
+def test_nor_where_another_was_missed_since(world: World) -> None:
+    world.targets.behave = lambda call: REFUSED
+    world.create("job", "5,35 12 * * *", expect_within=120, events=(EventType.RUN_MISSED,))
+    world.run_until(NOON + 20 * MINUTE)
+    lose_wheel(world)
+    world.run_until(NOON + 40 * MINUTE)
+    reindex(world)
+    world.run_until(NOON + 50 * MINUTE)
+    assert [event.data["fire_at"][11:16] for event in world.events.emitted] == ["12:05", "12:35"]
