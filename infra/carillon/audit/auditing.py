@@ -213,7 +213,7 @@ class Audit:
             runs=[row for row in rows if not _is_forsaken(job, row)],
             until=last + timedelta(seconds=job.spread_seconds),
             since=since,
-            gaps=self._gaps,
+            gaps=[gap for gap in self._gaps if gap.segment == job.segment],
             rest_at=self._rest_at,
         )
         known = Known(evidence)

@@ -38,7 +38,7 @@ def lost(known: Known) -> Iterator[Violation]:
             for fire_at in indexed.occurrences(known.evidence.until, known.evidence.since):
                 if fire_at in rows or any(a <= fire_at <= b for a, b in spans):
                     continue
-                if _waits_for_ticks(known, indexed, fire_at):
+                if _waits_for_ticks(known, fire_at + indexed.spread):
                     continue
                 text = (
                     f"the occurrence of {indexed.job.schedule.text!r} at {fire_at} has no row, and"
@@ -47,12 +47,11 @@ def lost(known: Known) -> Iterator[Violation]:
                 yield Violation(_I1, job_id, text, fire_at)
 
 
-def _waits_for_ticks(known: Known, indexed: Indexed, fire_at: datetime) -> bool:
-    """True if a running deployment has it in a backlog."""
-    if known.evidence.rest_at is None:
-        return False
-    own = (gap for gap in known.evidence.gaps if gap.segment == indexed.job.segment)
-    return in_gap([gap for gap in own if gap.cleared_at is None], fire_at + indexed.spread)
+def _waits_for_ticks(known: Known, effective_at: datetime) -> bool:
+    """True if a running deployment, of which these are the gaps of one segment, has yet to dispatch
+    what is due then."""
+    gaps = [gap for gap in known.evidence.gaps if gap.cleared_at is None]
+    return known.evidence.rest_at is not None and in_gap(gaps, effective_at)
 
 
 def unexpected(known: Known) -> Iterator[Violation]:
@@ -153,7 +152,8 @@ def unfinished(known: Known) -> Iterator[Violation]:
                 continue
             due_at = row.effective_at or row.key.fire_at
             begun_at = row.attempt_started_at if row.status is RunStatus.RUNNING else None
-            if max(due_at, row.next_attempt_at or due_at, begun_at or due_at) > until:
+            comes_at = max(due_at, row.next_attempt_at or due_at, begun_at or due_at)
+            if comes_at > until or _waits_for_ticks(known, comes_at):
                 continue
             if row.key.redrive and row.status is RunStatus.SCHEDULED and not row.token:
                 dead = known.by_run_id.get(replace(row.key, redrive=row.key.redrive - 1).run_id)
@@ -195,12 +195,12 @@ def broken_sequences(known: Known) -> Iterator[Violation]:
         if last is not None:
             ended_at = ceil_second(last.finished_at or last.updated_at)
         following = schedule.next(ended_at)
-        is_due = (
-            following is not None and following + generations[-1].spread <= known.evidence.until
-        )
-        if last is None and known.evidence.since is not None:
-            continue  # it may have had its last run before
-        if is_due and (last is None or last.is_final):
+        if following is None or (last is None and known.evidence.since is not None):
+            continue  # or it may have had its last run before
+        due_at = following + generations[-1].spread
+        if due_at > known.evidence.until or _waits_for_ticks(known, due_at):
+            continue
+        if last is None or last.is_final:
             before = "nothing" if last is None else last.key.run_id
             text = f"{schedule.text!r} was to run at {following}; its chain ended with {before}"
             yield Violation(_I1, job_id, text, following)

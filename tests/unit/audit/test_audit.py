@@ -10,7 +10,9 @@ from carillon.audit import auditing
 from carillon.audit.auditing import Audit, Finding
 from carillon.domain.changes.of_jobs import job_change
 from carillon.domain.execution.start_decision import FAR_BACK
-from carillon.domain.run import RunKind, RunStatus
+from carillon.domain.policies import Backoff, BackoffType, RetryPolicy
+from carillon.domain.run import RunError, RunKind, RunStatus
+from carillon.executor.targets import Failure, Success
 from carillon.schedules import parse_schedule
 from carillon.services.history import History
 from carillon.stores.memory import NoEvents
@@ -177,6 +179,22 @@ def test_minutes_in_the_backlog_are_late_and_not_lost() -> None:
     told = found(world)
     assert [each.promise for each in told] == ["I3"]
     assert "dispatched nothing after 2026-12-01 12:22:59" in told[0].text
+
+
+def test_nor_is_what_waits_on_the_wheel_in_it_lost() -> None:
+    """A tick has come back, and does its live minutes first."""
+    world = World(START, segments=1)
+    down = Failure(RunError("http_503", "down"))
+    world.targets.behave = lambda call: down if call.attempt == 1 else Success("done")
+    late = Backoff(1800, type=BackoffType.FIXED)
+    world.create("retried", "at 2026-12-01T12:10:00Z", retry=RetryPolicy(2, late))
+    world.create("chain", "every 20m after finish", retry=RetryPolicy(1))
+    world.run_until(START + timedelta(minutes=25))
+    world.run_until(END, ticking=False)
+    world.dispatcher().dispatch(0, world.clock.now() + timedelta(seconds=50))
+    assert [each.promise for each in found(world)] == ["I3"]
+    world.run_until(END + timedelta(minutes=5))
+    assert found(world) == []
 
 
 def test_segments_beyond_a_lowered_number_are_judged() -> None:
