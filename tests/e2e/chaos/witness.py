@@ -51,7 +51,7 @@ class Witness:
         self._workers = workers
         self._lock = Lock()
         self._ambushes: dict[frozenset[str], Ambush] = {}
-        """For any caller, or for one on behalf of these job ids."""
+        """For any caller, or for one that makes a first attempt on behalf of these job ids."""
         self._arrivals: list[Arrival] = []
         self._server = _Server(("127.0.0.1", 0), self)
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
@@ -76,7 +76,8 @@ class Witness:
         self._server.server_close()
 
     def arm(self, ambush: Ambush, prey: frozenset[str] = frozenset()) -> None:
-        """Have the next caller killed; apart from that the next one for these job ids."""
+        """Have the next caller killed; apart from that the next one for these job ids that makes a
+        first attempt: others are made alone, and a chunk has mostly first ones."""
         with self._lock:
             self._ambushes[prey] = ambush
 
@@ -95,7 +96,7 @@ class Witness:
             number = len(self._arrivals)
             arrival = Arrival(number, run_id, attempt, fire_at, came_at, status)
             self._arrivals.append(arrival)
-            ambush = self._sprung(run_id.partition("_")[0])
+            ambush = self._sprung(run_id.partition("_")[0], attempt)
         # Found while it waits: it closes the connection as soon as it has the answer.
         caller = None if ambush is None else self._workers.at_port(port)
         if caller is not None and ambush is Ambush.BEFORE_THE_ANSWER:
@@ -105,8 +106,9 @@ class Witness:
         sleep(pause_seconds)
         return arrival, caller
 
-    def _sprung(self, job_id: str) -> Ambush | None:
-        sprung = next((prey for prey in self._ambushes if not prey or job_id in prey), None)
+    def _sprung(self, job_id: str, attempt: int) -> Ambush | None:
+        met = (prey for prey in self._ambushes if not prey or (attempt == 1 and job_id in prey))
+        sprung = next(met, None)
         return None if sprung is None else self._ambushes.pop(sprung)
 
     def answered(self, arrival: Arrival, dies: Worker | None) -> None:
