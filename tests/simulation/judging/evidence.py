@@ -121,7 +121,8 @@ class Grant:
 class Load:
     """The content of the lanes at an instant: the number of messages, and of the different runs
     that they are about. A run counts once under each generation that has a message about it.
-    `again`: how often a reindexing has had ticks send the minutes ahead of a segment again."""
+    `again`: how often ticks had begun to send the minutes ahead of a segment again by then, after a
+    reindexing or since the queue had not taken all of one."""
 
     at: datetime
     messages: int
@@ -153,6 +154,7 @@ class Evidence(evidence.Evidence):
     those of rates, `operations` as they were last put, `loads` what was seen of the lanes each
     minute. Empty `writes`, `faults`, `told` and `grants` are unknown where `is_complete` is false.
 
+    `ended_at` is when the world ended.
     `caught_up` counts what ticks sent or indexed because they had been away, by segment and owner.
     `listed` are the runs of jobs as their lists show them, by job id.
     `activity` is the feed, with doubles (None: unknown), `activity_lost` what its store did not
@@ -194,3 +196,4 @@ class Evidence(evidence.Evidence):
     windows: Mapping[tuple[str, str], Window] = field(default_factory=dict)
     settle: timedelta = timedelta()
     may_stand_still: bool = False
+    ended_at: datetime | None = None

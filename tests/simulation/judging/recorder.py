@@ -12,7 +12,7 @@ from carillon.domain.message import Message
 from carillon.domain.operation import Operation
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.wheel.entry import minute_start
-from carillon.domain.wheel.segment import Backlog, Control
+from carillon.domain.wheel.segment import Backlog, Control, freed
 from carillon.errors import StoreUnavailableError
 from carillon.simulation.deployment import Deployment
 from carillon.simulation.faults import Fault
@@ -90,6 +90,7 @@ class Recorder:
         self._backlogs: dict[tuple[int, int, int, datetime], tuple[int, datetime | None]] = {}
         self._controls: dict[int, Control] = {}
         self._put_back: list[tuple[datetime, datetime]] = []
+        self._in_vain: list[datetime] = []
         self._handlers: dict[tuple[str, str], Handler] = {
             ("jobs", "get"): self._job_read,
             ("jobs", "create"): self._job_written,
@@ -142,7 +143,8 @@ class Recorder:
     def weigh(self) -> None:
         """See what is in the lanes now."""
         lanes, now = self._known_deployment().lanes, self._now()
-        again = sum(1 for _, at in self._put_back if now - at < _LONGEST_AHEAD)
+        begun_anew = [*self._in_vain, *(at for _, at in self._put_back)]
+        again = sum(now - at < _LONGEST_AHEAD for at in begun_anew)
         self._loads.append(Load(now, len(lanes), len(set(runs_in(lanes))), again))
 
     def evidence(self, until: datetime) -> Evidence:
@@ -157,6 +159,7 @@ class Recorder:
             deliveries=[delivery_of(each) for each in self._delivered],
             acks=self.acks,
             until=until,
+            ended_at=deployment.loop.instant(),
             writes=self._writes,
             faults=sorted(self._fault_instants()),
             target_faults=list(self._target_faults()),
@@ -363,6 +366,10 @@ class Recorder:
         if before is not None and control.watermark < before.watermark:
             # A reindexing: ticks go through these minutes once more.
             self._put_back.append((minute_start(control.watermark + 1), self._now()))
+        is_behind = control.watermark < control.horizon
+        if before is not None and before.lease_until and is_behind and control == freed(before):
+            # The queue did not take all of a minute: the next tick sends the whole of it.
+            self._in_vain.append(self._now())
         self._controls[segment] = control
 
     def _gaps(self) -> Iterator[Gap]:
