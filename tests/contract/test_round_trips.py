@@ -189,6 +189,7 @@ JOB: Members = {
     ).map(tuple),
     "renamed_to": st.sampled_from(["", 26 * "0"]),
     "renamed_from": st.sampled_from(["", 26 * "0"]),
+    "renamed_at": maybe_instants,
     "handed_to": st.none() | st.builds(HandOver, names, job_ids, st.booleans()),
     "handed_from": st.none() | st.builds(HandOver, names, job_ids, st.booleans()),
     "managed_by": st.sampled_from(["", "manifest/billing", "stack/app/Scheduler"]),

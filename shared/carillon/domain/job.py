@@ -104,7 +104,8 @@ class Job:
     settings ("" without), `applied` the digest of those that it applied last: others have changed
     what differs. `author` made the last revision; `last_change` is what it was, put by the store
     (stores/recording.py). `renamed_to` and `renamed_from` are job ids, "" without; of another
-    owner's job where `handed_to` or `handed_from` names one. `spec.priority` is the owner's, `lane`
+    owner's job where `handed_to` or `handed_from` names one. Up to `renamed_at` the occurrences of
+    one that has a `renamed_from` were that job's. `spec.priority` is the owner's, `lane`
     where it is served; `slow` is no change of the owner's, so it comes and goes under the same
     revision. So do `successors`, which other jobs put: a write by revision that has not seen them
     all loses.
@@ -132,6 +133,7 @@ class Job:
     author: Author = SYSTEM
     renamed_to: str = ""
     renamed_from: str = ""
+    renamed_at: datetime | None = None
     handed_to: HandOver | None = None
     handed_from: HandOver | None = None
     successors: tuple[Successor, ...] = ()

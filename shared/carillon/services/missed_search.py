@@ -8,7 +8,6 @@ from itertools import islice
 from carillon.domain.changes.handing_over import former_owner
 from carillon.domain.execution.missed import (
     MissedOccurrence,
-    another_until,
     missed_among,
     pauses_of,
     settles,
@@ -97,7 +96,7 @@ class MissedSearch:
 
     def _read_of_both(self, job: Job, fire_times: Sequence[datetime]) -> tuple[list[Run], int]:
         found, count = self._read((job.owner, job.job_id), fire_times)
-        until = another_until(job)
+        until = job.renamed_at
         before = [each for each in fire_times if until is not None and each <= until]
         if before:
             former = former_owner(job)

@@ -107,6 +107,7 @@ def renamed_job(
         note=old.note if is_paused else "",
         slow=old.slow,
         renamed_from=old.job_id,
+        renamed_at=generation.from_at,
         **_members(draft),
     )
 

@@ -110,6 +110,7 @@ def begun(
         author=operation.author,
         renamed_to="",
         renamed_from=tombstone.job_id,
+        renamed_at=generation.from_at,
         handed_to=None,
         handed_from=HandOver(operation.owner, tombstone.generation.generation_id),
         expires_at=None,

@@ -9,7 +9,7 @@ from carillon.clock import seconds_after
 from carillon.domain.calendar import local_date, resolve
 from carillon.domain.decisions import SkipReason
 from carillon.domain.execution.lateness import follows_its_schedule, grace_of, latest_due
-from carillon.domain.job import MOST_REPLACED, Job, JobState
+from carillon.domain.job import Job, JobState
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import Resolution, Run, RunKey, RunKind, RunStatus
@@ -51,15 +51,6 @@ def pauses_of(job: Job) -> Iterator[Pause]:
         if replaced.until_at < resumed_at:
             yield replaced.until_at, resumed_at
         resumed_at = replaced.from_at
-
-
-def another_until(job: Job) -> datetime | None:
-    """Until when the occurrences were those of the job that this one was renamed or handed over
-    from, whose history has their runs. None where there was no other, or where it is not known any
-    more, since too many generations have followed."""
-    if not job.renamed_from or len(job.replaced) == MOST_REPLACED:
-        return None
-    return job.replaced[-1].from_at if job.replaced else job.generation.from_at
 
 
 def known_since(job: Job, kept_since: datetime) -> datetime:

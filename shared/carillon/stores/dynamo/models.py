@@ -98,6 +98,7 @@ class JobRow(Model):
     """Kind, id, name and way; absent for Carillon itself."""
     renamed_to = UnicodeAttribute(null=True)
     renamed_from = UnicodeAttribute(null=True)
+    renamed_at = InstantAttribute(null=True)
     handed_to = ListAttribute(of=UnicodeAttribute, null=True)
     """The other owner, the generation under which it has ended, and `done`."""
     handed_from = ListAttribute(of=UnicodeAttribute, null=True)

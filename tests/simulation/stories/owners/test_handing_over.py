@@ -23,6 +23,7 @@ from carillon.errors import UnreadableRowError
 from carillon.executor.operations.hand_over import HandingOver
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.schedules import NEVER, CalendarRule
+from carillon.services.missed_search import MissedSearch
 from tests.simulation.stories.operators.test_reindexing import twice
 from tests.simulation.stories.story import MINUTE, NOON, SECOND, row_of
 from tests.support.jobs import job_with
@@ -301,7 +302,7 @@ def test_what_was_being_chosen_when_it_was_cancelled_is_not_in_hand(
 
 def test_it_can_go_on_and_come_back(world: World) -> None:
     """Each owner's row remembers the one before; the occurrences go on without a gap."""
-    world.create("job", "*/2 * * * *")
+    job = world.create("job", "*/2 * * * *")
     at = NOON
     for number in range(4):
         at += 4 * MINUTE
@@ -312,6 +313,9 @@ def test_it_can_go_on_and_come_back(world: World) -> None:
     assert [minute for minute, _ in ran] == list(range(2, 20, 2))
     assert {owner for _, owner in ran} == {OWNER, TEAM}
     assert twice(world) == []
+    job, now = row_of(world, job), world.clock.now()
+    search = MissedSearch(world.executor_ports.history)
+    assert search.newest(job, job.schedule, NOON + SECOND, now, now, 20).items == ()
 
 
 def test_what_has_come_back_stays_whoever_did_the_step_before(world: World) -> None:

@@ -207,7 +207,10 @@ def test_only_what_was_missed_is_run(world: World, regular: Job) -> None:
 
 def test_what_ran_under_the_name_before_is_not_missed(world: World, regular: Job) -> None:
     """It would run once more, under the next name."""
-    renamed = replace(regular, renamed_from="0" * 26, revision=regular.revision + 1)
+    renamed_at = regular.generation.from_at
+    renamed = replace(
+        regular, renamed_from="0" * 26, renamed_at=renamed_at, revision=regular.revision + 1
+    )
     assert world.jobs.replace(renamed, regular.revision)
     for minutes in (10, 15, 20):
         before = replace(_key(regular, minutes), job_id="0" * 26)

@@ -71,6 +71,27 @@ def test_what_ran_under_the_former_name_is_not_missed(client: Client, world: Wor
     assert missed() == ["12:10", "12:20", "12:25"]
 
 
+def test_nor_is_it_once_the_job_has_had_its_first_name_again(client: Client, world: World) -> None:
+    """However often it was paused since: `only_missed` would run it a second time."""
+    apply(client)
+    world.clock.advance(120)
+    apply(client, RENAMED)
+    noon = NOW.replace(microsecond=0)
+    for minutes in (5, 15):
+        put(world, make_run(job_id_of(OWNER, "pull"), noon + timedelta(minutes=minutes)))
+    world.clock.advance(960)
+    apply(client, {"sync": {**JOBS["sync"], "was": "pull"}})
+    sync = f"/jobs/{job_id_of(OWNER, 'sync')}"
+    for _ in range(5):
+        world.clock.advance(30)
+        client.post(f"{sync}/pause", {"reason": "a look"})
+        client.post(f"{sync}/resume")
+    world.clock.advance(450)
+
+    items = client.get(f"{sync}/missed", **{"from": "2026-03-01T12:00:00Z"}).json["items"]
+    assert [item["fire_at"][11:16] for item in reversed(items)] == ["12:10", "12:20", "12:25"]
+
+
 def test_the_former_row_outlives_the_longest_waits_of_retries(client: Client, world: World) -> None:
     """They would find no job, and their runs would never end."""
     backoff = {"base_seconds": 86_400, "cap_seconds": 604_800}

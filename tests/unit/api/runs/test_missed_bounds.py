@@ -111,8 +111,8 @@ def test_what_ran_under_another_owner_is_not_missed_nor_named(job: Job) -> None:
     """Of its runs that have not succeeded the new owner sees that nothing has."""
     store, former = MemoryRunStore(), "team/billing"
     old_id = job_id_of(former, job.spec.name)
-    mark, generation = HandOver(former, "ended"), replace(job.generation, from_at=NOW - HOUR)
-    handed = replace(job, renamed_from=old_id, handed_from=mark, generation=generation)
+    mark = HandOver(former, "ended")
+    handed = replace(job, renamed_from=old_id, renamed_at=NOW - HOUR, handed_from=mark)
     for hours, status in ((1, RunStatus.SUCCEEDED), (2, RunStatus.DEAD), (3, RunStatus.SUCCEEDED)):
         run = make_run(old_id, NOW - hours * HOUR, status=status)
         assert store.claim(replace(run, key=replace(run.key, owner=former)), None)
