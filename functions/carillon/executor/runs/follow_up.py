@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from carillon.domain.admission.overlap import misfire
 from carillon.domain.admission.state import job_admission
+from carillon.domain.changes.handing_over import owner_of_now
 from carillon.domain.decisions import Defer
 from carillon.domain.execution import completing, next_run
 from carillon.domain.execution.callbacks import callback_message, callback_target
@@ -20,6 +21,7 @@ from carillon.executor.batch import Handled, PartlyHandledError, Report, defer
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.context import RunContext
 from carillon.executor.runs.failures import Failures
+from carillon.schedules import Delay
 from carillon.services.calendar_reader import CalendarReader
 
 _ROUNDS = 4
@@ -153,10 +155,14 @@ class FollowUp:
 
         With `overlap: allow` the end of the last occurrence's run is that of the job: a run that
         began before it may still be under way, as may a manual one. Otherwise the job is complete
-        when no run is active or queued.
+        when no run is active or queued. One that was renamed or handed over during its last run is
+        complete at the end of that.
         """
         for _ in range(_ROUNDS):
-            if job is None or job.state is JobState.RENAMED:
+            if job is None:
+                return False
+            if job.state is JobState.RENAMED:
+                self._complete(self._renamed(job, run), run, context)
                 return False
             if job.state is JobState.COMPLETED:
                 self._ports.lifecycle.job_completed(job, job.updated_at)
@@ -178,6 +184,16 @@ class FollowUp:
                 self._ports.lifecycle.job_completed(job, run.finished_at or run.updated_at)
                 return False
         raise StoreUnavailableError(f"the row of job {run.key.job_id} changed at every step")
+
+    def _renamed(self, former: Job, run: Run) -> Job | None:
+        """The job under the name, or with the owner, that it has now, where the run was of the last
+        occurrence of all: no run of its own ends it then."""
+        is_chain = isinstance(former.schedule, Delay)
+        since = former.generation.from_at if is_chain else run.key.fire_at
+        if not run.key.is_occurrence or former.schedule.next(since) is not None:
+            return None
+        job = self._ports.jobs.get(owner_of_now(former), former.renamed_to)
+        return job if job is not None and job.renamed_from == former.job_id else None
 
     def _is_complete(self, job: Job, run: Run, context: RunContext) -> bool:
         if not next_run.may_complete(job, run):

@@ -4,6 +4,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
+from carillon.domain.changes.handing_over import owner_of_now
 from carillon.domain.execution import missed, store_waits
 from carillon.domain.job import Job
 from carillon.domain.message import Message
@@ -133,8 +134,7 @@ class MissedRunCheck:
         fire_at = message.key.fire_at
         scopes = [(message.key.owner, message.key.job_id)]
         if job.renamed_to:
-            owner = job.owner if job.handed_to is None else job.handed_to.owner
-            scopes.append((owner, job.renamed_to))
+            scopes.append((owner_of_now(job), job.renamed_to))
         return any(
             missed.has_success(
                 fire_at,

@@ -60,6 +60,11 @@ def former_owner(job: Job) -> str:
     return mark.owner if mark is not None and is_from_there else ""
 
 
+def owner_of_now(tombstone: Job) -> str:
+    """The owner of the job `renamed_to`."""
+    return tombstone.owner if tombstone.handed_to is None else tombstone.handed_to.owner
+
+
 def is_in_hand(tombstone: Job | None) -> bool:
     """True if a job is between two owners: it may yet come back."""
     mark = None if tombstone is None else tombstone.handed_to

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from carillon.domain.calendar import Calendar
+from carillon.domain.events import EventType
 from carillon.domain.execution.successors import link_of, linked
 from carillon.domain.job import Job, JobState
 from carillon.domain.operation import Operation, OperationKind, OperationState
-from carillon.domain.policies import Backoff, BackoffType, CatchUp, RetryPolicy
+from carillon.domain.policies import Backoff, BackoffType, CatchUp, OnComplete, RetryPolicy
 from carillon.domain.quotas import Load
 from carillon.domain.run import RunError
 from carillon.domain.spec.after import After
@@ -147,6 +148,39 @@ def test_a_retry_is_its_former_owner_s(world: World) -> None:
     world.run_until(NOON + 30 * MINUTE)
     ran = [(call.fire_at.minute, call.attempt, call.owner) for call in world.targets.calls]
     assert ran == [(5, 1, OWNER), (5, 2, OWNER), (5, 3, OWNER), (25, 1, TEAM)]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "options"),
+    [
+        ("*/5 * * * *", {"max_runs": 2}),
+        ("*/5 * * * *", {"max_runs": 2, "window": "5m", "fraction": 0.7}),
+        ("every 5m after finish", {"end_at": NOON + 12 * MINUTE}),
+    ],
+)
+@pytest.mark.parametrize("on_complete", OnComplete)
+def test_the_end_of_its_last_run_is_that_of_the_job(
+    world: World, on_complete: OnComplete, schedule: str, options: dict[str, Any]
+) -> None:
+    """Under the new owner, who never has a run of it."""
+    ends = {"on_complete": on_complete, "events": [EventType.JOB_COMPLETED], **options}
+    fixed = RetryPolicy(5, Backoff(base_seconds=120, type=BackoffType.FIXED))
+    world.create("job", schedule, retry=fixed, **ends)
+
+    def behave(call: Call) -> Outcome:
+        is_early = world.clock.now() < NOON + 13 * MINUTE
+        return Failure(RunError("http_503", "down")) if is_early else Success("done")
+
+    world.targets.behave = behave
+    world.run_until(NOON + 11 * MINUTE)
+    hand_over(world)
+    world.run_until(NOON + 12 * MINUTE)
+    assert taken_of(world, "job").state is JobState.ACTIVE
+    world.run_until(NOON + 20 * MINUTE)
+    wanted = JobState.COMPLETED if on_complete is OnComplete.DELETE else JobState.ACTIVE
+    assert taken_of(world, "job").state is wanted
+    assert {event.subject for event in world.events.emitted} == {job_id_of(TEAM, "job")}
+    assert {call.owner for call in world.targets.calls} == {OWNER}
 
 
 def test_a_retry_finds_its_former_owner_s_row_however_late(world: World) -> None:
