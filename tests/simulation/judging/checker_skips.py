@@ -82,7 +82,7 @@ def _not_paused(known: Known, key: RunKey, job: Job) -> str | None:
     is_after = job.resume_at is not None and key.fire_at >= job.resume_at
     if is_after and key.kind is RunKind.SCHEDULED and not moves(job):
         return f"the job was to be resumed at {job.resume_at}"
-    if job.state is JobState.PAUSED:
+    if job.paused_at is not None:
         return None
     generations = _generations_by(known, job)
     for one, other in pairwise(generations):

@@ -17,6 +17,7 @@ from carillon.domain.decisions import (
     YieldToLatest,
 )
 from carillon.domain.execution.lateness import latest_due
+from carillon.domain.execution.resuming import is_over
 from carillon.domain.execution.successors import start_after
 from carillon.domain.job import MOST_REPLACED, Job, JobState, PastGeneration
 from carillon.domain.message import Message
@@ -65,19 +66,21 @@ def decide_start(
     moved_back = _moved_back(job, message, closed) if by_schedule else None
     if moved_back is not None:
         return moved_back
-    stopped = _stopped(job, key)
+    stopped = _stopped(job, key, now)
     if key.kind is RunKind.AFTER and message.attempt == 1 and key.redrive == 0:
         following = start_after(job, key, before)
         if stopped is None or isinstance(following, Drop):
             return following
         return _before_resumption(job, message, now) or Skip(stopped)
-    if stopped is not None and by_schedule:
-        return _of_stopped(job, message, now, stopped)
-    if stopped is not None:
+    if stopped is not None and not by_schedule:
         return _before_resumption(job, message, now) or Skip(stopped)
     if not by_schedule:
         return Proceed()
+    if stopped is not None and job.state is not JobState.RENAMED:
+        return _of_stopped(job, message, now, stopped)
     start = _by_generation(job, message, now, closed)
+    if isinstance(start, Proceed) and stopped is not None:
+        return Skip(stopped)
     if isinstance(start, Proceed):
         start = _by_calendar(job, message, closed)
     if isinstance(start, Proceed) and job.spec.catch_up is CatchUp.LATEST:
@@ -86,12 +89,14 @@ def decide_start(
     return start
 
 
-def _stopped(job: Job, key: RunKey) -> SkipReason | None:
-    """The reason why no run of this key starts; None while its job's state lets it."""
+def _stopped(job: Job, key: RunKey, now: datetime) -> SkipReason | None:
+    """The reason why no run of this key starts; None while its job's state lets it. What came due
+    before a paused job was renamed or handed over does not start until that pause is over."""
     if job.state is JobState.DELETED:
         return SkipReason.DELETED
-    is_paused = job.state is JobState.PAUSED and not runs_while_paused(key)
-    return SkipReason.PAUSED if is_paused else None
+    was_paused = job.paused_at is not None and not is_over(job, now)
+    is_paused = job.state is JobState.PAUSED or was_paused
+    return SkipReason.PAUSED if is_paused and not runs_while_paused(key) else None
 
 
 def _before_resumption(job: Job, message: Message, now: datetime) -> Defer | None:

@@ -13,7 +13,7 @@ from carillon.domain.events import EventType
 from carillon.domain.execution.successors import link_of, linked
 from carillon.domain.job import Job, JobState
 from carillon.domain.operation import Operation, OperationKind, OperationState
-from carillon.domain.policies import Backoff, BackoffType, CatchUp, OnComplete, RetryPolicy
+from carillon.domain.policies import Backoff, BackoffType, CatchUp, OnComplete, Rate, RetryPolicy
 from carillon.domain.quotas import Load
 from carillon.domain.run import RunError
 from carillon.domain.spec.after import After
@@ -148,6 +148,28 @@ def test_a_retry_is_its_former_owner_s(world: World) -> None:
     world.run_until(NOON + 30 * MINUTE)
     ran = [(call.fire_at.minute, call.attempt, call.owner) for call in world.targets.calls]
     assert ran == [(5, 1, OWNER), (5, 2, OWNER), (5, 3, OWNER), (25, 1, TEAM)]
+
+
+@pytest.mark.parametrize("until", [None, NOON + 10 * MINUTE])
+def test_what_a_pause_stops_does_not_start_since_the_job_is_another_s(
+    world: World, until: datetime | None
+) -> None:
+    """Neither a retry nor a run that waits; what comes after the end of the pause does."""
+    down = RetryPolicy(3, Backoff(base_seconds=300, type=BackoffType.FIXED))
+    fails = world.create("fails", "5 * * * *", retry=down)
+    waits = world.create("waits", "4,5 * * * *", rate=Rate(1, 600))
+    world.targets.behave = lambda call: Failure(RunError("http_503", "down"))
+    world.run_until(NOON + 6 * MINUTE)
+    for job in (fails, waits):
+        world.pause(row_of(world, job), until=until)
+    called = len(world.targets.calls)
+    hand_over(world)
+    world.run_until(NOON + 30 * MINUTE)
+    assert (len(world.targets.calls) == called) == (until is None)
+    for job in (fails, waits):
+        (run,) = world.runs.list(OWNER, job.job_id, 1).items
+        assert run.key.fire_at == NOON + 5 * MINUTE
+        assert (run.reason == "paused") == (until is None)
 
 
 @pytest.mark.parametrize(
