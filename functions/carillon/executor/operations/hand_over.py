@@ -99,8 +99,8 @@ class HandingOver:
         for _ in range(_ROUNDS):
             try:
                 job = self._ports.jobs.get(operation.owner, job_id)
-            except UnreadableRowError as error:
-                return f"{job_id}: {error}"
+            except UnreadableRowError:
+                return None  # it may have ended already: it is moved when that is mended
             if job is None:
                 return f"{job_id}: it is gone"
             if is_begun(job, operation):

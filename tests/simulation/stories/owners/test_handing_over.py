@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.calendar import Calendar
+from carillon.domain.changes.handing_over import is_in_hand
 from carillon.domain.events import EventType
 from carillon.domain.execution.successors import link_of, linked
 from carillon.domain.job import Job, JobState
@@ -422,6 +423,29 @@ def test_a_segment_that_cannot_be_read_holds_up_no_other_job(
     assert all(job_of(world, TEAM, job.spec.name) is not None for job in jobs)
     for job in jobs:
         assert {at.minute for at, _ in ran_by(world, job.spec.name)} == {2, 4, 6}
+
+
+def test_a_row_that_cannot_be_read_between_two_owners_goes_on_once_it_is_mended(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the job would be nobody's, and its name taken."""
+    job = world.create("job", "*/2 * * * *")
+    get = world.jobs.get
+
+    def unreadable(owner: str, job_id: str) -> Job | None:
+        found = get(owner, job_id)
+        if found is not None and found.state is JobState.RENAMED:
+            raise UnreadableRowError("a job of a later version")
+        return found
+
+    monkeypatch.setattr(world.jobs, "get", unreadable)
+    operation = hand_over(world)
+    world.run_until(NOON + 3 * MINUTE)
+    monkeypatch.setattr(world.jobs, "get", get)
+    world.run_until(NOON + 5 * MINUTE)
+    assert now_of(world, operation).state is OperationState.SUCCEEDED
+    assert not is_in_hand(row_of(world, job))
+    assert ran_by(world, "job") == [(NOON + minutes * MINUTE, TEAM) for minutes in (2, 4)]
 
 
 def test_what_cannot_be_resumed_or_counted_stays_and_holds_up_no_other(
