@@ -84,7 +84,8 @@ def message_of_cancelled(job: Job, run: Run, now: datetime) -> Message | None:
         return None
     has_died = any(each.error == EXECUTOR_DIED for each in run.attempts[-1:])
     follows = message.after_finish or job.spec.overlap is not Overlap.ALLOW
-    if has_died or follows or may_complete(job, run):
+    goes_on = job.state is JobState.RENAMED  # it may complete the job that it is by now
+    if has_died or follows or goes_on or may_complete(job, run):
         return replace(message, due_at=now.replace(microsecond=0))
     return None
 

@@ -19,6 +19,7 @@ from carillon.services.job_quotas import JobQuotas
 from carillon.services.quotas import UNLIMITED
 from carillon.services.redrive import Redriver
 from carillon.telemetry import create_telemetry
+from tests.simulation.stories.owners.test_handing_over import hand_over, taken_of
 from tests.simulation.stories.story import MINUTE, NOON, row_of, run_of
 from tests.support.world import LIFETIME, OWNER, World
 from tests.unit.api.conftest import SETTINGS
@@ -67,10 +68,10 @@ def dead_letter_service(world: World) -> DeadLetterService:
     )
 
 
-def create(world: World, backoff_seconds: int, max_attempts: int = 3) -> Job:
+def create(world: World, backoff_seconds: int, max_attempts: int = 3, **values: Any) -> Job:
     backoff = Backoff(base_seconds=backoff_seconds, type=BackoffType.FIXED)
     retry = RetryPolicy(max_attempts=max_attempts, backoff=backoff)
-    return world.create("job", "at 2026-12-01T12:00:00", retry=retry)
+    return world.create("job", "at 2026-12-01T12:00:00", retry=retry, **values)
 
 
 def only_run(world: World, job: Job) -> Run:
@@ -148,6 +149,18 @@ def test_a_job_whose_last_run_is_cancelled_is_complete(world: World) -> None:
     run_service(world).cancel(OWNER, job.job_id, run.key.run_id)
     world.execute()
     assert row_of(world, job).state is JobState.COMPLETED
+
+
+def test_so_is_one_that_was_handed_over_during_it(world: World) -> None:
+    create(world, 3600, on_complete=OnComplete.DELETE)
+    world.run_until(NOON)
+    hand_over(world)
+    world.run_until(NOON + MINUTE)
+    job = taken_of(world, "job")
+    (run,) = world.runs.list(OWNER, job.renamed_from, 1).items
+    run_service(world).cancel(OWNER, job.renamed_from, run.key.run_id)
+    world.execute()
+    assert taken_of(world, "job").state is JobState.COMPLETED
 
 
 def test_nothing_is_sent_for_a_cancelled_run_that_nothing_follows(world: World) -> None:
