@@ -97,34 +97,36 @@ class Resolved:
             return found
         return self._by_local_time(fire_at, found)
 
-    def runs_later(self, fire_at: datetime, last: datetime) -> bool:
-        """True if another of the `missed` ones, after `fire_at` and up to `last`, runs by `last`.
+    def first_to_run(self, after: datetime, last: datetime) -> datetime | None:
+        """The first of the `missed` ones, after `after` and up to `last`, that runs by `last`.
 
         `last` is the end of an outage, so that a run by then is late.
         """
         use, closed = self.use, self.closed
         if use is None or closed is None or use.rule is not CalendarRule.NEXT_BUSINESS_DAY:
-            return _comes_by(self.open, fire_at, last)
-        return self._lands_by(closed, fire_at, last)
+            return next(self.open.between(after, last), None)
+        return self._first_to_land(closed, after, last)
 
-    def _lands_by(self, closed: ClosedDays, fire_at: datetime, last: datetime) -> bool:
+    def _first_to_land(
+        self, closed: ClosedDays, after: datetime, last: datetime
+    ) -> datetime | None:
         """The same under a calendar that moves occurrences to later days.
 
         Of a closed day no more is looked at once the others there land later still: where they are
         many, each look would take as long as an outage lasts.
         """
         beyond = last + _LONGEST_GAP
-        at = fire_at
+        at = after
         while (following := next(self.schedule.between(at, last), None)) is not None:
             at, landing = following, self.landing(following)
             if landing is not None and landing <= last:
-                return True
+                return at
             day = local_date(self.schedule, at)
             target = closed.open_day_from(day, CalendarRule.NEXT_BUSINESS_DAY)
             is_near = target is not None and target <= local_date(self.schedule, beyond)
             if not is_near or (landing is not None and landing > beyond):
                 at = max(at, _end_of(day, self.schedule))
-        return False
+        return None
 
     def open_between(self, begin: datetime, end: datetime, since: datetime) -> Iterator[datetime]:
         """The `open` ones in (begin, end] but for those of `since` or before."""
@@ -204,7 +206,3 @@ def _end_of(day: date, schedule: Schedule) -> datetime:
     """The last second of a local day."""
     midnight = datetime.combine(day, time(), zones.load_zone(schedule.timezone))
     return (midnight + timedelta(days=1)).astimezone(UTC) - timedelta(seconds=1)
-
-
-def _comes_by(occurrences: Recurrence, after: datetime, last: datetime) -> bool:
-    return next(occurrences.between(after, last), None) is not None

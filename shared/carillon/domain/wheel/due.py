@@ -132,17 +132,15 @@ class _Outage:
         spread = entry.spread - timedelta(seconds=entry.within_seconds)
         last = minute_end(backlog.until) - spread
         in_time = backlog.taken_up_at - timedelta(seconds=entry.grace_seconds) - spread
-        # Under a calendar that moves none, a closed day's occurrence never runs.
-        may_run = resolved.missed if shifts(entry.calendar) else resolved.open
         since = max(minute_end(backlog.announced) - spread, entry.from_at)
-        within_grace = may_run.between(max(since, in_time), last) if entry.grace_seconds else ()
+        within_grace = max(since, in_time)
         return cls(
             entry=entry,
             resolved=resolved,
             since=since,
             last=last,
             in_time=in_time,
-            stand_in=next(iter(within_grace), None),
+            stand_in=resolved.first_to_run(within_grace, last) if entry.grace_seconds else None,
         )
 
     def message(self, message: Message) -> Message | None:
@@ -178,9 +176,9 @@ class _Outage:
             return message
         lands_in_time = landing is not None and landing > self.in_time
         message = replace(message, in_time=lands_in_time)
-        if self.stand_in is not None and lands_in_time:
-            return message
-        if self.stand_in is not None or resolved.runs_later(fire_at, self.last):
+        if self.stand_in is not None or resolved.first_to_run(fire_at, self.last):
+            if lands_in_time:
+                return message
             moved_to = resolved.is_moved_to(fire_at)
             return self._for(message, fire_at, CatchUp.SKIP) if moved_to else None
         if landing is None:

@@ -150,18 +150,30 @@ def test_grace_has_no_say_where_all_are_to_run() -> None:
     assert {run.status for run in rows} == {RunStatus.SUCCEEDED}
 
 
+@pytest.mark.parametrize("rule", [CalendarRule.SKIP, CalendarRule.NEXT_BUSINESS_DAY])
 @pytest.mark.parametrize("grace_seconds", [None, 3600])
-def test_a_closed_day_within_the_grace_stands_for_nothing(grace_seconds: int | None) -> None:
+def test_a_closed_day_within_the_grace_stands_for_nothing(
+    grace_seconds: int | None, rule: CalendarRule
+) -> None:
     """The last open occurrence runs as without a grace: none that runs is within it."""
     back = MIDNIGHT + timedelta(hours=1, minutes=30)
     world = World(MIDNIGHT - timedelta(hours=12), segments=1)
     world.close("closed", "2026-12-01")
-    skips = ("closed", CalendarRule.SKIP)
-    job = world.create("job", "0 * * * *", grace=grace_seconds, calendar=skips)
+    job = world.create("job", "0 * * * *", grace=grace_seconds, calendar=("closed", rule))
     world.tick()
     world.clock.set(back)
     world.run_until(back + timedelta(minutes=2))
     assert world.fired(job) == [MIDNIGHT - HOUR]
+
+
+def test_what_a_calendar_moves_into_the_grace_runs_each() -> None:
+    """The 1st is closed; at its times on the 2nd ticks were down, for an hour yet."""
+    back = MIDNIGHT + timedelta(hours=37)
+    moves = ("closed", CalendarRule.NEXT_BUSINESS_DAY)
+    world, job = after_an_outage(
+        "0 11,12 1 * *", back, CatchUp.SKIP, grace_seconds=3 * 3600, calendar=moves
+    )
+    assert world.fired(job) == [back - 2 * HOUR, back - HOUR]
 
 
 def test_closed_ones_before_the_first_that_runs_are_covered_with_the_others() -> None:
