@@ -9,7 +9,7 @@ from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run
 from carillon.domain.spec.job_summary import Timed
 from carillon.schedules import Delay, OnOpenDays, Recurrence, Schedule
-from carillon.schedules.base import ENDLESS_FROM
+from carillon.schedules.base import ENDLESS_FROM, EPOCH
 from carillon.schedules.zones.offsets import load_zone
 from carillon.services.calendar_reader import CalendarReader
 
@@ -53,8 +53,7 @@ def outlook_of(job: Timed, calendars: CalendarReader, now: datetime) -> Outlook:
     state = shown_state(job, calendars, now)
     next_fire_at = None
     if not isinstance(job.schedule, Delay) and calendars.can_read(job):
-        opened = calendars.opened(job)
-        next_fire_at = opened.next(nominal_start(job, now))
+        next_fire_at = next(_to_run(job, calendars, nominal_start(job, now)), None)
     if next_fire_at is None:
         return Outlook(state, None, None, ends_at)
     effective_at = next_fire_at + timedelta(seconds=job.spread_seconds)
@@ -70,13 +69,23 @@ def shown_state(job: Timed, calendars: CalendarReader, now: datetime) -> JobStat
     # occurrence may lie behind its end.
     if job.state is not JobState.ACTIVE or job.schedule.next(after) is not None:
         return job.state
-    is_left = calendars.can_read(job) and calendars.opened(job).next(after) is not None
+    is_left = calendars.can_read(job) and any(_to_run(job, calendars, after))
     return job.state if is_left else JobState.COMPLETED
 
 
 def nominal_start(job: Timed, after: datetime) -> datetime:
     """The instant behind which the nominal times lie whose effective ones are after `after`."""
     return max(after - timedelta(seconds=job.spread_seconds), job.generation.from_at)
+
+
+def _to_run(
+    job: Timed, calendars: CalendarReader, after: datetime, until: datetime = FAR
+) -> Iterator[datetime]:
+    """The occurrences in (after, until] that are to run: none that is only moved there from before
+    the job was made. Summaries do not say when that was."""
+    resolved = calendars.resolved(job.owner, job.schedule, job.spec.calendar)
+    made_at = job.created_at if isinstance(job, Job) else EPOCH
+    return resolved.open_between(after, until, made_at)
 
 
 def coming(
@@ -87,7 +96,7 @@ def coming(
         return
     opened = calendars.opened(job)
     last = until - timedelta(seconds=job.spread_seconds)
-    for fire_at in opened.between(nominal_start(job, now), last):
+    for fire_at in _to_run(job, calendars, nominal_start(job, now), last):
         name = "" if job.spec.calendar is None else job.spec.calendar.name
         yield Occurrence(fire_at, job, moved_note(opened, fire_at, name))
 

@@ -87,3 +87,17 @@ def test_a_preview_of_a_fixed_delay_tells_which_are_skipped(client: Client) -> N
     body |= {"after": "2026-03-01T00:00:00Z"}
     second = client.post(PREVIEW, body).json["occurrences"][1]
     assert second["note"] == f"{earliest}; 2026-03-01 is closed in the calendar"
+
+
+def test_what_a_calendar_moves_from_before_the_job_was_made_is_not_to_come(
+    client: Client,
+) -> None:
+    """It is a Sunday, and noon: 09:00 is over, and 15:00 is moved to Monday. No tick sends the
+    other."""
+    job = create(client, schedule="0 9,15 * * 0", calendar=NEXT)
+
+    items = client.get(f"/jobs/{job['job_id']}/upcoming", count="2").json["items"]
+
+    expected = ["2026-03-02T15:00:00Z", "2026-03-09T09:00:00Z"]
+    assert [item["fire_at"] for item in items] == expected
+    assert job["next_fire_at"] == expected[0]
