@@ -82,7 +82,7 @@ def decide_start(
     if isinstance(start, Proceed) and stopped is not None:
         return Skip(stopped)
     if isinstance(start, Proceed):
-        start = _by_calendar(job, message, closed)
+        start = _by_calendar(job, message, now, closed)
     if isinstance(start, Proceed) and job.spec.catch_up is CatchUp.LATEST:
         latest = latest_due(job, message, closed, now)
         return start if latest is None else YieldToLatest(latest, start)
@@ -207,8 +207,9 @@ def _by_replaced(
     return Skip(SkipReason.CHANGED)
 
 
-def _by_calendar(job: Job, message: Message, closed: ClosedDays | None) -> Start:
-    """An occurrence that is to run unless its day is closed, or a catch-up skips it."""
+def _by_calendar(job: Job, message: Message, now: datetime, closed: ClosedDays | None) -> Start:
+    """An occurrence that is to run unless its day is closed, or a catch-up skips it: no catch-up
+    does where the open day is yet to come."""
     use, fire_at = job.spec.calendar, message.key.fire_at
     passed_over = Skip(SkipReason.CATCH_UP)
     if use is None or closed is None:
@@ -229,7 +230,8 @@ def _by_calendar(job: Job, message: Message, closed: ClosedDays | None) -> Start
             moved_to = resolved.landing(fire_at)
     if moved_to is None:
         return Skip(SkipReason.CALENDAR, _note_of_skip(day, use, closed))
-    return passed_over if skips_itself(message) else _moved(job, message, moved_to)
+    is_missed = skips_itself(message) and moved_to <= now
+    return passed_over if is_missed else _moved(job, message, moved_to)
 
 
 def _moved_back(job: Job, message: Message, closed: ClosedDays | None) -> Redirect | None:

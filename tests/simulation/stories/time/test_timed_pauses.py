@@ -14,6 +14,7 @@ from carillon.domain.policies import CatchUp, RetryPolicy
 from carillon.domain.run import RunKind
 from carillon.domain.wheel import announced
 from carillon.executor.batch import Handled
+from carillon.schedules import CalendarRule
 from carillon.stores.memory.rows import MemoryJobStore
 from tests.simulation.stories.operators.test_reindexing import twice
 from tests.simulation.stories.owners.test_handing_over_struck import run_with_deaths, strike_each
@@ -84,6 +85,20 @@ def test_catch_up_decides_where_the_resumption_was_due_in_an_outage(catch_up: Ca
     if catch_up is CatchUp.SKIP:
         (skipped,) = [r for r in world.history(job) if r.key.fire_at == late[-1]]
         assert skipped.reason == SkipReason.CATCH_UP
+
+
+@pytest.mark.parametrize("catch_up", CatchUp)
+def test_what_a_calendar_moves_out_of_the_outage_is_not_passed_over(catch_up: CatchUp) -> None:
+    moves = ("closed", CalendarRule.NEXT_BUSINESS_DAY)
+    world, job = paused("5 1 1 12 *", catch_up=catch_up, calendar=moves)
+    world.close("closed", "2026-12-01")
+    out(world, UNTIL - 10 * MINUTE, UNTIL + 32 * MINUTE)
+    world.run_until(UNTIL + 42 * MINUTE)
+
+    world.leap_to(UNTIL + 24 * HOUR)
+    world.run_until(UNTIL + 24 * HOUR + 10 * MINUTE)
+
+    assert succeeded(world, job) == [UNTIL + 24 * HOUR + 5 * MINUTE]
 
 
 def test_what_is_within_the_grace_runs_and_one_row_has_the_rest() -> None:
