@@ -67,7 +67,9 @@ class MissedSearch:
         if isinstance(job.schedule, Delay):
             return Found((), from_at, is_complete=True)
         found: list[MissedOccurrence] = []
-        covering: list[Run] = []
+        # The row of a catch-up is at the last one that it covers, which may be behind `until_at`.
+        over = self._history.covering(job.owner, job.job_id, until_at, now)
+        covering = [] if over is None else [over]
         looked_at = 0
         before = _before(opened, from_at, until_at)
         while chunk := list(islice(before, CHUNK)):

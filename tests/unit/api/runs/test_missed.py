@@ -142,6 +142,7 @@ def test_what_a_catch_up_passed_over_is_missed(
         1: None,
     }
     assert found[2]["run_id"] == key.run_id
+    assert missed(client, later, to=at(9).isoformat())[9] == found[9], "as a next page asks"
 
 
 def test_an_occurrence_that_has_just_come_is_not_missed_yet(
