@@ -102,15 +102,16 @@ class _Late:
         return (message.key.fire_at for message in self.messages())
 
     def messages(self) -> Iterator[Message]:
-        """One for each that is sent; the first of all represents those that are not."""
+        """One for each that is sent. The first represents those before, if it or a later one runs;
+        else these are represented as without a grace."""
         since, catch_up = self.job.generation.from_at, self.job.spec.catch_up
-        until = self.singly[0] if self.singly else self.last
-        stands_in = standing_in(self.resolved, since, until, catch_up)
-        if not self.singly:
-            for fire_at, missed in stands_in:
-                yield replace(message_of(self.job, fire_at), missed=missed, in_time=False)
-            return
-        others = next((missed for _, missed in stands_in), None)
+        until = self.singly[0] - timedelta(seconds=1) if self.singly else self.last
+        stands_in = [*standing_in(self.resolved, since, until, catch_up)]
+        others = None
+        if stands_in and self.resolved.first_to_run(until, self.last) is not None:
+            others, stands_in = stands_in[0][1], []
+        for fire_at, missed in stands_in:
+            yield replace(message_of(self.job, fire_at), missed=missed, in_time=False)
         for number, fire_at in enumerate(self.singly):
             yield replace(
                 message_of(self.job, fire_at),

@@ -5,13 +5,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 
-from carillon.domain.calendar import Resolved, resolve, shifts, shifts_back
+from carillon.domain.calendar import Resolved, resolve, shifts_back
 from carillon.domain.decisions import SkipReason
 from carillon.domain.job import Job
 from carillon.domain.message import Message, Missed
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
-from carillon.schedules import CalendarRule, ClosedDays, OnOpenDays
+from carillon.schedules import CalendarRule, ClosedDays, OnOpenDays, Recurrence
 
 COUNT_LIMIT = 10_000
 """Occurrences that one skip row counts; beyond, it gives the span without the number."""
@@ -49,15 +49,19 @@ def within_its_generation(
 def standing_in(
     resolved: Resolved, since: datetime, until: datetime, catch_up: CatchUp
 ) -> Iterator[tuple[datetime, Missed]]:
-    """The occurrences that represent all missed ones in (since, until]: the last that may run, by
-    the policy, and the last of the closed days after it, which is passed over."""
+    """The occurrences that represent all missed ones in (since, until]: the last of an open day, by
+    the policy, and the last of the closed days after it, which runs if it is moved to a day yet to
+    come."""
     schedule, calendar = resolved.schedule, resolved.use
     last_sent = resolved.missed.last_between(since, until)
-    last_open = last_sent if shifts(calendar) else resolved.open.last_between(since, until)
-    for last, policy in ((last_open, catch_up), (last_sent, CatchUp.SKIP)):
+    last_open = (
+        last_sent if shifts_back(calendar) else _staying(resolved).last_between(since, until)
+    )
+    policy = catch_up
+    for last in (last_open, last_sent):
         if last is not None and last > since:
             yield last, Missed(since, policy, schedule, calendar)
-            since = last
+            since, policy = last, CatchUp.SKIP
 
 
 def passed_over_row(
@@ -108,11 +112,18 @@ def _instead(message: Message, fire_at: datetime, missed: Missed) -> Message:
 
 
 def _closed_among(resolved: Resolved, first: datetime, last: datetime, count: int) -> str | None:
-    use, closed = resolved.use, resolved.closed
-    if use is None or closed is None or shifts_back(use):
+    use = resolved.use
+    if use is None or shifts_back(use):
         return None
-    staying = OnOpenDays(resolved.schedule, closed, CalendarRule.SKIP)
-    open_count = sum(1 for _ in staying.between(first - timedelta(seconds=1), last))
+    staying = _staying(resolved).between(first - timedelta(seconds=1), last)
+    open_count = sum(1 for _ in staying)
     if open_count == count:
         return None
     return f"{count - open_count} of them on days closed in calendar {use.name}"
+
+
+def _staying(resolved: Resolved) -> Recurrence:
+    """Those of open days."""
+    if resolved.use is None or resolved.closed is None:
+        return resolved.schedule
+    return OnOpenDays(resolved.schedule, resolved.closed, CalendarRule.SKIP)

@@ -111,6 +111,22 @@ def test_what_is_within_the_grace_runs_and_one_row_has_the_rest() -> None:
     assert covers(world, job) == [(UNTIL, 4)]
 
 
+@pytest.mark.parametrize("rule", [CalendarRule.SKIP, CalendarRule.NEXT_BUSINESS_DAY])
+def test_a_closed_day_within_the_grace_stands_for_nothing(rule: CalendarRule) -> None:
+    """As after an outage at the tick, whose last open occurrence runs."""
+    until = MIDNIGHT - HOUR
+    world = World(MIDNIGHT - 2 * HOUR, segments=1)
+    world.close("closed", "2026-12-01")
+    job = world.create("job", "*/10 * * * *", grace=20 * 60, calendar=("closed", rule))
+    world.pause(job, until)
+    out(world, until - 10 * MINUTE, MIDNIGHT + 22 * MINUTE)
+
+    world.run_until(MIDNIGHT + 32 * MINUTE)
+
+    assert succeeded(world, job) == [MIDNIGHT - 10 * MINUTE]
+    assert covers(world, job) == [(until, 5)]
+
+
 def test_the_pace_of_a_backlog_holds_no_resumption_back() -> None:
     """What is due when ticks are back is live, and what was within the grace then stays so."""
     world, job = paused(catch_up=CatchUp.SKIP, grace=15 * 60)
