@@ -2,14 +2,15 @@
 the generation's entries were there."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 
-from carillon.domain.calendar import Resolved
+from carillon.domain.calendar import Resolved, shifts_back
 from carillon.domain.chunks.looking import CLAIMED_WITHIN
 from carillon.domain.job import Job
-from carillon.domain.message import Message
+from carillon.domain.message import Message, Missed
 from carillon.domain.policies import CatchUp
 from carillon.domain.wheel.catch_up import standing_in
 from carillon.domain.wheel.entry import (
@@ -110,7 +111,7 @@ class _Late:
         others = None
         if stands_in and self.resolved.first_to_run(until, self.last) is not None:
             others, stands_in = stands_in[0][1], []
-        for fire_at, missed in stands_in:
+        for fire_at, missed in [*stands_in, *self._moved_to(until, dict(stands_in))]:
             yield replace(message_of(self.job, fire_at), missed=missed, in_time=False)
         for number, fire_at in enumerate(self.singly):
             yield replace(
@@ -119,6 +120,19 @@ class _Late:
                 in_time=fire_at > self.in_time,
                 wait_until=self.now + number * LATE_APART if number else None,
             )
+
+    def _moved_to(
+        self, until: datetime, stands_in: Container[datetime]
+    ) -> Iterator[tuple[datetime, Missed]]:
+        """Of the first of those that are passed over, each to which a later day is moved: that is
+        to find a row there, and not to run."""
+        schedule, use = self.resolved.schedule, self.resolved.use
+        if not shifts_back(use):
+            return
+        fire_times = self.resolved.open.between(self.job.generation.from_at, until)
+        for fire_at in filter(self.resolved.is_moved_to, islice(fire_times, MOST_LATE)):
+            if fire_at not in stands_in:
+                yield fire_at, Missed(fire_at, CatchUp.SKIP, schedule, use)
 
 
 def _from(job: Job, instant: datetime) -> Job:

@@ -34,7 +34,7 @@ PAUSED_AT = MIDNIGHT + 10 * MINUTE
 UNTIL = MIDNIGHT + HOUR
 
 
-def paused(schedule: str = "*/5 * * * *", **options: Any) -> tuple[World, Job]:
+def paused(schedule: str | list[str] = "*/5 * * * *", **options: Any) -> tuple[World, Job]:
     """A job that is paused at ten past midnight until one o'clock."""
     world = World(MIDNIGHT, segments=1)
     job = world.create("job", schedule, **options)
@@ -99,6 +99,23 @@ def test_what_a_calendar_moves_out_of_the_outage_is_not_passed_over(catch_up: Ca
     world.run_until(UNTIL + 24 * HOUR + 10 * MINUTE)
 
     assert succeeded(world, job) == [UNTIL + 24 * HOUR + 5 * MINUTE]
+
+
+@pytest.mark.parametrize("catch_up", [CatchUp.LATEST, CatchUp.SKIP])
+def test_what_was_passed_over_for_a_later_day_does_not_run_on_that_day(catch_up: CatchUp) -> None:
+    """As after an outage at the tick: that of the 2nd belongs to the 1st."""
+    moves = ("closed", CalendarRule.PREVIOUS_BUSINESS_DAY)
+    schedule = ["5 1 2 12 *", "10 1 1 12 *"]
+    world, job = paused(schedule, catch_up=catch_up, calendar=moves)
+    world.close("closed", "2026-12-02")
+    out(world, UNTIL - 10 * MINUTE, UNTIL + 32 * MINUTE)
+    world.run_until(UNTIL + 42 * MINUTE)
+
+    world.leap_to(UNTIL + 24 * HOUR)
+    world.run_until(UNTIL + 24 * HOUR + 10 * MINUTE)
+
+    latest = [UNTIL + 10 * MINUTE] if catch_up is CatchUp.LATEST else []
+    assert succeeded(world, job) == latest
 
 
 def test_what_is_within_the_grace_runs_and_one_row_has_the_rest() -> None:
