@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from carillon.clock import ceil_second
+from carillon.domain.calendar import Resolved
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run
 from carillon.domain.spec.job_summary import Timed
 from carillon.schedules import Delay, OnOpenDays, Recurrence, Schedule
-from carillon.schedules.base import ENDLESS_FROM, EPOCH
+from carillon.schedules.base import ENDLESS_FROM
 from carillon.schedules.zones.offsets import load_zone
 from carillon.services.calendar_reader import CalendarReader
 
@@ -82,10 +83,17 @@ def _to_run(
     job: Timed, calendars: CalendarReader, after: datetime, until: datetime = FAR
 ) -> Iterator[datetime]:
     """The occurrences in (after, until] that are to run: none that is only moved there from before
-    the job was made. Summaries do not say when that was."""
+    the job was made, or from a pause. Summaries do not say when that was."""
     resolved = calendars.resolved(job.owner, job.schedule, job.spec.calendar)
-    made_at = job.created_at if isinstance(job, Job) else EPOCH
-    return resolved.open_between(after, until, made_at)
+    for fire_at in resolved.open.between(after, until):
+        if not isinstance(job, Job) or _is_on_its_way(job, resolved, fire_at):
+            yield fire_at
+
+
+def _is_on_its_way(job: Job, resolved: Resolved, fire_at: datetime) -> bool:
+    return not resolved.is_of_before(fire_at, job.generation.from_at) or any(
+        any(resolved.moved_to(fire_at, each.from_at, each.until_at)) for each in job.replaced
+    )
 
 
 def coming(

@@ -101,3 +101,19 @@ def test_what_a_calendar_moves_from_before_the_job_was_made_is_not_to_come(
     expected = ["2026-03-02T15:00:00Z", "2026-03-09T09:00:00Z"]
     assert [item["fire_at"] for item in items] == expected
     assert job["next_fire_at"] == expected[0]
+
+
+def test_nor_is_what_it_moves_from_a_pause(client: Client, world: World) -> None:
+    """What was due before a pause goes on its way."""
+    jobs = [create(client, schedule="0 15 * * 0", calendar=NEXT) for _ in range(2)]
+    paused, resumed = (f"/jobs/{job['job_id']}" for job in jobs)
+    client.post(f"{paused}/pause")
+    world.clock.advance(4 * 3600)
+    client.post(f"{resumed}/pause")
+    for path in (paused, resumed):
+        client.post(f"{path}/resume")
+
+    upcoming = [client.get(f"{path}/upcoming").json["items"][0] for path in (paused, resumed)]
+
+    expected = ["2026-03-09T15:00:00Z", "2026-03-02T15:00:00Z"]
+    assert [item["fire_at"] for item in upcoming] == expected
