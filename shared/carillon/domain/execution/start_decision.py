@@ -202,7 +202,8 @@ def _by_replaced(
         return Proceed()
     if known.until_at < fire_at <= next_from_at:
         return Skip(SkipReason.PAUSED)
-    if known != job.previous:
+    if known != job.previous or shifts(job.spec.calendar):
+        # A row could take the place of an occurrence that the calendar has moved there.
         return Drop("later generations decide about it")
     return Skip(SkipReason.CHANGED)
 

@@ -170,6 +170,20 @@ def test_what_is_moved_out_of_an_outage_runs_though_its_job_is_paused_and_resume
     assert outcomes(world, job) == [(day(27), "succeeded")]
 
 
+def test_what_is_moved_out_of_an_outage_runs_though_its_schedule_was_changed_in_it() -> None:
+    """The entries of before stand until what they send is met."""
+    world = World(day(25, 8), segments=1)
+    world.close("holidays", "2026-12-25")
+    job = world.create("job", "0 9 * * *", calendar=("holidays", NEXT))
+    jump(world, day(25, 8, 5))
+    world.clock.set(day(25, 10))
+    world.new_generation(job, "0 18 * * *")
+    world.clock.set(day(25, 12))
+    jump(world, day(25, 12, 5))
+    over_nines(world, 26)
+    assert outcomes(world, job) == [(day(26), "succeeded")]
+
+
 @pytest.mark.parametrize("policy", [CatchUp.LATEST, CatchUp.SKIP])
 def test_what_an_outage_passed_over_for_a_later_day_does_not_run_on_that_day(
     policy: CatchUp,
