@@ -128,6 +128,10 @@ def test_a_callback_that_failed_is_no_failure_of_its_job() -> None:
     assert first_notice("ops", event, SPAN[1], "")["summary"] == "a callback of import failed"
     event = replace(event, run_id=about.run_id)
     assert first_notice("ops", event, SPAN[1], "")["summary"] == "import failed"
+    works = digest_notice("ops", (), [Failing("a", "import", NOON, of_callback=True)], SPAN, "")
+    assert works is not None
+    assert plain_text(works).count("a callback of import") == 2
+    assert slack_message(works)["blocks"][1]["text"]["text"].endswith("a callback of import")
 
 
 def test_a_subject_is_one_line_of_ascii() -> None:

@@ -10,8 +10,9 @@ from carillon.domain.events import EventType
 from carillon.domain.execution.callbacks import job_event
 from carillon.domain.job import Job
 from carillon.domain.notifying.notification import Told
-from carillon.domain.policies import RetryPolicy
+from carillon.domain.policies import Backoff, BackoffType, RetryPolicy
 from carillon.domain.run import RunError, RunKey, RunKind, RunStatus
+from carillon.domain.targets import TaskTarget
 from carillon.errors import QueueUnavailableError
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
@@ -238,6 +239,27 @@ def test_a_job_whose_runs_are_mostly_skipped_works_again(world: World) -> None:
         world.runs.claim(replace(ended, key=replace(dead.key, fire_at=at)), None)
     world.run_until(NOON + 30 * MINUTE)
     assert [body["kind"] for body in said(world)] == ["first", "recovered"]
+
+
+def test_a_good_run_is_no_recovery_of_callbacks_that_fail(world: World) -> None:
+    """Its run is a success each time, also while the callback before it is tried again."""
+    notify(world)
+    retry = RetryPolicy(2, backoff=Backoff(270, type=BackoffType.FIXED))
+    world.create("import", "every 5m", retry=retry, on_success=TaskTarget(name="praised"))
+    fails_until = NOON + 70 * MINUTE
+
+    def behave(call: Call) -> Outcome:
+        fails = f"_{RunKind.CALLBACK}-" in call.run_id and world.clock.now() < fails_until
+        return Failure(RunError("http_503", "down")) if fails else Success("done")
+
+    world.targets.behave = behave
+    world.run_until(NOON + 130 * MINUTE)
+    assert [body["summary"] for body in said(world)] == [
+        "a callback of import failed",
+        "3 runs failed",
+        "6 runs failed",
+        "3 runs failed, a callback of import works again",
+    ]
 
 
 def test_a_run_that_cannot_be_read_holds_up_no_digest(world: World) -> None:

@@ -1,6 +1,5 @@
 """The end of a step of a window: what was recorded is told, once, and what works again."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
@@ -103,9 +102,8 @@ class WindowEnd:
         )
         events = events_to_tell(window, [x for x in gone.events if x.type in notification.on])
         failing = watched(window, events, now)
-        recovered = self._recovered(window.owner, failing)
-        wanted = Told.RUN_RECOVERED in notification.on
-        told = [each for each in failing if wanted and each.job_id in recovered]
+        recovered = [each for each in failing if self._works(window.owner, each)]
+        told = recovered if Told.RUN_RECOVERED in notification.on else []
         link = self._ports.console_url
         is_complete = gone.is_complete and window.has_all_noted
         notice = digest_notice(window.name, events, told, span, link, is_complete=is_complete)
@@ -121,18 +119,16 @@ class WindowEnd:
             send_end(self._ports.queue, after, self._ports.settle, now)
         return True
 
-    def _recovered(self, owner: str, failing: Sequence[Failing]) -> frozenset[str]:
-        """The ids of the jobs whose last run that counts has succeeded since they failed."""
-        return frozenset(each.job_id for each in failing if self._works(owner, each))
-
     def _works(self, owner: str, failing: Failing) -> bool:
-        """True if the job's last run that has ended is a success."""
+        """True if the last run that has ended since is a success, of the job or of its callbacks:
+        whichever has failed."""
         for count in _RUNS_READ:
             runs = self._ports.history.latest(owner, failing.job_id, count)
             ended = [
                 (run.finished_at or run.updated_at, run.status)
                 for run in runs
-                if run.status in _DECISIVE and run.key.kind is not RunKind.CALLBACK
+                if run.status in _DECISIVE
+                and (run.key.kind is RunKind.CALLBACK) is failing.of_callback
             ]
             if ended:
                 break

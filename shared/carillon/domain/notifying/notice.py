@@ -9,7 +9,6 @@ from typing import Any
 from carillon.clock import utc_text
 from carillon.domain.notifying.notification import Told
 from carillon.domain.notifying.window import Failing, Noted
-from carillon.domain.run import RunKind
 
 MOST_ERRORS = 5
 MOST_JOBS = 20
@@ -41,7 +40,7 @@ def first_notice(name: str, event: Noted, until: datetime, link: str) -> Notice:
         "run_id": event.run_id or None,
         "error": error,
     }
-    summary = f"{_subject(event)} {_VERBS[event.type]}"
+    summary = f"{subject(event.job_name, event.of_callback)} {_VERBS[event.type]}"
     return {
         **_head("first", name, summary, link),
         "event": told,
@@ -67,7 +66,8 @@ def digest_notice(
     jobs = Counter((x.job_id, x.job_name) for x in events)
     parts = [f"{n} {_COUNTED[each][n > 1]}" for each, n in sorted(counts.items())]
     if recovered:
-        names = recovered[0].job_name if len(recovered) == 1 else f"{len(recovered)} jobs"
+        first = subject(recovered[0].job_name, recovered[0].of_callback)
+        names = first if len(recovered) == 1 else f"{len(recovered)} jobs"
         parts.append(f"{names} work{'s' if len(recovered) == 1 else ''} again")
     if not is_complete:
         parts.append("and more")
@@ -86,10 +86,16 @@ def digest_notice(
             for (job_id, job_name), n in jobs.most_common(MOST_JOBS)
         ],
         "more_jobs": max(0, len(jobs) - MOST_JOBS),
-        "recovered": [
-            {"job_id": x.job_id, "job_name": x.job_name, "failed_at": utc_text(x.since)}
-            for x in recovered
-        ],
+        "recovered": list(map(_works_again, recovered)),
+    }
+
+
+def _works_again(failing: Failing) -> dict[str, Any]:
+    return {
+        "job_id": failing.job_id,
+        "job_name": failing.job_name,
+        "of_callback": failing.of_callback,
+        "failed_at": utc_text(failing.since),
     }
 
 
@@ -126,7 +132,7 @@ def plain_text(notice: Notice) -> str:
         if notice["more_jobs"]:
             lines.append(f"  and {notice['more_jobs']} more")
     if notice.get("recovered"):
-        lines += ["Works again:", *(f"  {each['job_name']}" for each in notice["recovered"])]
+        lines += ["Works again:", *(f"  {each}" for each in recovered_of(notice))]
     if "until" in notice:
         lines.append(f"from {notice['from']} to {notice['until']}")
     if "next_message_after" in notice:
@@ -137,10 +143,15 @@ def plain_text(notice: Notice) -> str:
     return "\n".join(lines)
 
 
-def _subject(event: Noted) -> str:
-    """The subject of the event: a callback may fail of a job whose own run was good."""
-    is_callback = f"_{RunKind.CALLBACK}-" in event.run_id
-    return f"a callback of {event.job_name}" if is_callback else event.job_name
+def subject(job_name: str, of_callback: bool) -> str:
+    """The job, or its callback: that may fail of a job whose own run was good."""
+    return f"a callback of {job_name}" if of_callback else job_name
+
+
+def recovered_of(notice: Notice) -> list[str]:
+    """The names of what works again; records of an earlier version have no `of_callback`."""
+    found = notice["recovered"]
+    return [subject(each["job_name"], each.get("of_callback", False)) for each in found]
 
 
 def _error_line(error: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from carillon.domain.notifying.notice import Notice
+from carillon.domain.notifying.notice import Notice, recovered_of
 
 HEADER_CHARACTERS = 150
 TEXT_CHARACTERS = 3_000
@@ -40,8 +40,7 @@ def _sections(notice: Notice) -> Iterator[str]:
         more = [f"and {notice['more_jobs']} more"] if notice["more_jobs"] else []
         yield "*Jobs*\n" + "\n".join([*lines, *more])
     if notice.get("recovered"):
-        names = [_escaped(each["job_name"]) for each in notice["recovered"]]
-        yield "*Works again*\n" + "\n".join(names)
+        yield "*Works again*\n" + "\n".join(map(_escaped, recovered_of(notice)))
     if notice["link"]:
         yield f"<{notice['link']}|Open the console>"
 

@@ -55,6 +55,16 @@ class Noted:
         return f"{self.type.value}/{what}"
 
     @property
+    def of_callback(self) -> bool:
+        """True for a callback that has failed: the job's own run may have been good."""
+        return f"_{RunKind.CALLBACK}-" in self.run_id
+
+    @property
+    def what(self) -> tuple[str, bool]:
+        """The job, or its callbacks."""
+        return self.job_id, self.of_callback
+
+    @property
     def short(self) -> "Noted":
         """With an error that leaves a window's row small."""
         return replace(self, error_message=cut(self.error_message, _ERROR_BYTES))
@@ -62,11 +72,16 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A job that has failed, last at `since`, and not succeeded after that."""
+    """A job that has failed, or a callback of it, last at `since`, and not succeeded after that."""
 
     job_id: str
     job_name: str
     since: datetime
+    of_callback: bool = False
+
+    @property
+    def what(self) -> tuple[str, bool]:
+        return self.job_id, self.of_callback
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +178,7 @@ def after_event(
         return None
     if not window.is_ordered and now >= window.until:
         return _opened(window, event, notification, now)
-    is_news = not event.run_id or event.job_id not in {each.job_id for each in window.failing}
+    is_news = not event.run_id or event.what not in {each.what for each in window.failing}
     if window.quiet_until <= now < window.until and is_news:
         return _opened(window, event, notification, now)
     return _with(window, event, now, is_news=is_news)
@@ -239,19 +254,19 @@ def after_end(
     notification: Notification,
     events: Sequence[Noted],
     failing: Sequence[Failing],
-    recovered: Collection[str],
+    recovered: Collection[Failing],
     now: datetime,
     delivery: RunKey | None,
 ) -> Window:
-    """The window after its step, at which `failing` were watched, and those jobs have `recovered`;
+    """The window after its step, at which `failing` were watched, and those have `recovered`;
     `delivery` is the run of its message, None where it has nothing to tell.
 
     It is closed when nothing was told, nothing happened since, and no job fails.
     """
     now = now.replace(microsecond=0)
-    still = tuple(each for each in failing if each.job_id not in recovered)
-    known = {each.job_id for each in window.failing}
-    is_news = any(each.job_id not in known for each in events)
+    still = tuple(each for each in failing if each not in recovered)
+    known = {each.what for each in window.failing}
+    is_news = any(each.what not in known for each in events)
     period = timedelta(seconds=window.period_seconds)
     period = notification.period if is_news else max(notification.period, 2 * period)
     period = min(period, max(LONGEST_PERIOD, notification.period))
@@ -276,8 +291,10 @@ def after_end(
 
 
 def _failing_with(failing: Sequence[Failing], events: Sequence[Noted]) -> tuple[Failing, ...]:
-    found = {each.job_id: each for each in failing}
+    found = {each.what: each for each in failing}
     for event in events:
-        if event.type in FAILURES and (event.job_id in found or len(found) < MOST_FAILING):
-            found[event.job_id] = Failing(event.job_id, event.job_name, event.at)
+        if event.type in FAILURES and (event.what in found or len(found) < MOST_FAILING):
+            found[event.what] = Failing(
+                event.job_id, event.job_name, event.at, of_callback=event.of_callback
+            )
     return tuple(found.values())
