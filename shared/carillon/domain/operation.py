@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from carillon.domain.job import Lane
+from carillon.domain.job import Job, Lane
 from carillon.domain.message import Message
 from carillon.domain.run import RunKey, RunKind
 from carillon.domain.spec.owners import SYSTEM, Author
+from carillon.schedules import Delay
 
 STEP_SECONDS = 30
 """From the beginning of one step to that of the next, at least."""
@@ -175,3 +176,13 @@ class Progress:
             updated_at=now,
             expires_at=expires_at,
         )
+
+
+def why_not_filled(job: Job) -> str | None:
+    """The reason why a job has no occurrences for a backfill, whatever the span; None if it may
+    have."""
+    if isinstance(job.schedule, Delay):
+        return "a fixed delay has no fire times of its own: its job cannot be filled"
+    if job.spec.after is not None:
+        return "there is none: the job runs after another one, whose span can be filled"
+    return None

@@ -33,11 +33,11 @@ from carillon.domain.operation import (
     Operation,
     OperationKind,
     OperationState,
+    why_not_filled,
 )
 from carillon.domain.run import Resolution, Run, RunKind, RunStatus
 from carillon.domain.spec.owners import Author
 from carillon.errors import InvalidFieldError
-from carillon.schedules import Delay
 from carillon.services.calendar_reader import CalendarReader
 from carillon.services.history import History
 from carillon.services.indexer import Indexer
@@ -203,14 +203,9 @@ class OperationService:
 
     def _refuse_span(self, owner: str, job_id: str, body: BackfillBody) -> None:
         job = self._jobs.get(owner, job_id)
-        if isinstance(job.schedule, Delay):
-            raise InvalidFieldError(
-                "schedule", "a fixed delay has no fire times of its own: its job cannot be filled"
-            )
-        if job.spec.after is not None:
-            raise InvalidFieldError(
-                "schedule", "is none: the job runs after another one, whose span can be filled"
-            )
+        reason = why_not_filled(job)
+        if reason is not None:
+            raise InvalidFieldError("schedule", reason)
         if body.to < body.from_at:
             raise InvalidFieldError("to", "must not lie before from")
         if body.to > self._clock.now():

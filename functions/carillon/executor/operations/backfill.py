@@ -7,7 +7,7 @@ from itertools import islice
 from carillon.domain.execution.missed import missed_among
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import Message
-from carillon.domain.operation import Operation, OperationState, Progress
+from carillon.domain.operation import Operation, OperationState, Progress, why_not_filled
 from carillon.domain.run import RunKey, RunKind
 from carillon.executor.ports import ExecutorPorts
 from carillon.services.calendar_reader import CalendarReader
@@ -33,9 +33,10 @@ class Backfill:
         """
         job = self._ports.jobs.get(operation.owner, operation.job_id)
         if job is None or job.is_tombstone:
-            return Progress(
-                operation.cursor, state=OperationState.FAILED, note="the job is there no more"
-            )
+            return _failed(operation, "the job is there no more")
+        reason = why_not_filled(job)  # it may have been changed since the request
+        if reason is not None:
+            return _failed(operation, reason)
         if job.state is JobState.PAUSED:
             return _keep_waiting(operation, job, begin)
         fire_times, passed_over, cursor, is_end = self._chosen(operation, job, work_until)
@@ -88,6 +89,10 @@ class Backfill:
         now = self._ports.clock.now()
         found = missed_among(job, chunk, others, now, now - self._ports.run_lifetime)
         return [missed.fire_at for missed in found]
+
+
+def _failed(operation: Operation, note: str) -> Progress:
+    return Progress(operation.cursor, state=OperationState.FAILED, note=note)
 
 
 def _keep_waiting(operation: Operation, job: Job, begin: datetime) -> Progress:

@@ -9,6 +9,7 @@ import pytest
 from carillon.domain.job import Job
 from carillon.domain.operation import OperationKind, OperationState
 from carillon.domain.run import Resolution, RunError, RunKey, RunKind, RunStatus
+from carillon.domain.spec.after import After
 from carillon.executor.targets import Failure
 from carillon.schedules import CalendarRule
 from tests.simulation.stories.story import empty_queue
@@ -261,6 +262,25 @@ def test_a_backfill_of_a_deleted_job_fails(world: World, regular: Job) -> None:
     ended = run_to_end(world, operation)
 
     assert (ended.state, ended.note) == (OperationState.FAILED, "the job is there no more")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "after", "note"),
+    [("every 5m after finish", None, "a fixed delay"), ("0 0 1 1 *", "other", "after another one")],
+)
+def test_a_backfill_fails_once_its_job_has_no_fire_times_of_its_own(
+    world: World, regular: Job, schedule: str, after: str | None, note: str
+) -> None:
+    """No instants are made up for it, nor does it succeed without a run."""
+    operation = begin(world, OperationKind.BACKFILL, 60, job_id=regular.job_id, **SPAN)
+    follows = None if after is None else After(after)
+    changed = world.new_generation(regular, schedule, after=follows)
+
+    ended = run_to_end(world, operation)
+
+    assert backfilled(world, changed) == []
+    assert (ended.state, ended.done) == (OperationState.FAILED, 0)
+    assert note in ended.note
 
 
 @pytest.mark.parametrize("only_missed", [False, True])
