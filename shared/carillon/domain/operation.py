@@ -122,7 +122,7 @@ class Operation:
         )
 
     def cancelled(self, now: datetime, expires_at: datetime) -> "Operation":
-        return self._ended(OperationState.CANCELLED, now, expires_at)
+        return self._ended(OperationState.CANCELLED, "", now, expires_at)
 
     def is_held_as(self, taken: "Operation") -> bool:
         """True if the process that took the step as `taken` still holds it: nobody has taken it
@@ -130,13 +130,16 @@ class Operation:
         return (self.step, self.busy_until) == (taken.step, taken.busy_until)
 
     def failed(self, note: str, now: datetime, expires_at: datetime) -> "Operation":
-        ended = self._ended(OperationState.FAILED, now, expires_at)
-        return replace(ended, note=note, busy_until=None)
+        ended = self._ended(OperationState.FAILED, note, now, expires_at)
+        return replace(ended, busy_until=None)
 
-    def _ended(self, state: OperationState, now: datetime, expires_at: datetime) -> "Operation":
+    def _ended(
+        self, state: OperationState, note: str, now: datetime, expires_at: datetime
+    ) -> "Operation":
         return replace(
             self,
             state=state,
+            note=note,
             revision=self.revision + 1,
             updated_at=now,
             expires_at=expires_at,
@@ -158,8 +161,8 @@ class Progress:
     left: tuple[str, ...] = ()
 
     def recorded_on(self, operation: Operation, now: datetime, expires_at: datetime) -> Operation:
-        """The operation after the step; one that was cancelled meanwhile stays so, and nothing that
-        the step chose is in hand then."""
+        """The operation after the step; one that was cancelled meanwhile stays so: nothing that the
+        step chose is in hand then, and nothing goes on."""
         return replace(
             operation,
             state=operation.state if operation.is_final else self.state,
@@ -172,7 +175,7 @@ class Progress:
             passed_over=operation.passed_over + self.passed_over,
             in_hand=() if operation.is_final else self.in_hand,
             left=(*operation.left, *self.left)[:MOST_LEFT],
-            note=self.note,
+            note="" if operation.is_final else self.note,
             updated_at=now,
             expires_at=expires_at,
         )

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from carillon.domain.message import Message
-from carillon.domain.operation import Operation, OperationState
+from carillon.domain.operation import Operation, OperationState, Progress
 from carillon.domain.run import RunKind
-from tests.unit.api.conftest import World
+from tests.unit.api.conftest import NOW, World
 from tests.unit.api.gateway import OWNER, Client
 from tests.unit.api.runs.test_runs import FailingQueue
 from tests.unit.faults import failing, preceded
@@ -127,6 +127,18 @@ def test_a_cancelled_one_stays_so(client: Client, world: World) -> None:
 
     assert (first.status, first.json["state"], first.json["done"]) == (200, "cancelled", 7)
     assert (again.status, again.json) == (200, first.json)
+
+
+def test_a_cancelled_one_does_not_say_that_it_goes_on(client: Client, world: World) -> None:
+    operation_id = client.post("/dead-letters/discard", ALL).json["operation_id"]
+    waits = Progress("", note="the job is paused: this continues once it is resumed")
+    put(world, operation_id, note=waits.note)
+
+    cancelled = client.post(f"/operations/{operation_id}/cancel").json
+
+    assert (cancelled["state"], cancelled["note"]) == ("cancelled", None)
+    # A step was under way meanwhile.
+    assert waits.recorded_on(stored(world, operation_id), NOW, NOW).note == ""
 
 
 @pytest.mark.parametrize("state", [OperationState.SUCCEEDED, OperationState.FAILED])
