@@ -1,6 +1,7 @@
 """Manual runs, the history of runs, and cancelling one, apart from HTTP."""
 
 import hashlib
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -189,7 +190,8 @@ class RunService:
         return self._records.get(key.owner, record_key_of_run(key))
 
     def _first_key(self, run_key: RunKey, payload: str | None, note: str, now: datetime) -> RunKey:
-        """The run key that the first request of this id was given: it has another fire time."""
+        """The run key that the first request of this id was given: it has another fire time. The
+        record outlives what it made, for redrives: after that a request is the first one again."""
         said = "" if payload is None and not note else record_key(payload or "", note)
         own = IdempotencyRecord(
             owner=run_key.owner,
@@ -204,7 +206,13 @@ class RunService:
         first = first_record(self._records, own)
         if first.fingerprint != said:
             raise KeyReusedError(first.answer, "run")
-        return RunKey.from_run_id(run_key.owner, first.answer)
+        given = RunKey.from_run_id(run_key.owner, first.answer)
+        is_kept = given.fire_at + self._settings.run_lifetime > now
+        if is_kept or self._runs.get(given) is not None:
+            return given
+        if not self._records.put(replace(own, revision=first.revision + 1), first.revision):
+            raise ContendedError(first.answer, "idempotency record")
+        return run_key
 
     def _recorded(self, job: Job, key: RunKey, now: datetime) -> Run:
         """The run's row, put now if it is absent."""

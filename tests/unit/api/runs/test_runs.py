@@ -101,6 +101,23 @@ def test_a_repetition_under_the_key_is_the_same_run_at_any_later_time(
     assert sent == [first["run_id"], first["run_id"], other["run_id"]]
 
 
+@pytest.mark.parametrize("body", [{}, {"payload": 1}])
+def test_a_key_that_has_expired_makes_a_run_of_now(
+    client: Client, world: World, job: Json, body: Json
+) -> None:
+    """As long as a run is kept after its request: then nobody can tell what it was."""
+    path = f"/jobs/{job['job_id']}/run"
+    first = client.post(path, body, key="k").json
+    world.clock.advance(timedelta(days=31).total_seconds())
+    world.runs.expire(world.clock.now())
+
+    later = [client.post(path, body, key="k").json for _ in range(2)]
+
+    assert later[0]["fire_at"] == "2026-04-01T12:00:00Z"
+    assert [run["run_id"] == first["run_id"] for run in later] == [False, False]
+    assert later[0] == later[1]
+
+
 def test_a_repetition_of_a_started_run_sends_nothing(
     client: Client, world: World, job: Json
 ) -> None:
