@@ -142,6 +142,22 @@ def test_a_dead_channel_shows_its_error(client: Client, world: World) -> None:
     assert message.key == key.redriven
 
 
+def test_what_was_delivered_for_one_that_was_deleted_is_no_state_of_the_next_of_its_name(
+    client: Client, world: World
+) -> None:
+    put(client)
+    at = world.clock.now().replace(microsecond=0)
+    key = delivery_key(OWNER, "ops", at, 1)
+    dead = make_run(key.job_id, at, key=key, status=RunStatus.DEAD)
+    assert world.runs.claim(replace(dead, finished_at=world.clock.now()), None)
+    client.delete("/notifications/ops")
+    world.clock.advance(60)
+    made = put(client)
+    assert (made["last_delivery"], made["is_dead"]) == (None, False)
+    assert client.get("/notifications/ops").json == made
+    assert client.get("/notifications").json["items"] == [made]
+
+
 def test_a_test_is_a_run_of_its_own(client: Client, world: World) -> None:
     put(client)
     ordered = client.post("/notifications/ops/test")

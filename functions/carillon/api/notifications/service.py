@@ -134,16 +134,18 @@ class NotificationService:
         found = self._notifications.get(owner, name)
         if found is None:
             raise MissingError(KIND, name)
-        return found, _last(self._history.latest(owner, notification_id(owner, name), _RUNS_READ))
+        runs = self._history.latest(owner, notification_id(owner, name), _RUNS_READ)
+        return found, _last(found, runs)
 
     def list(
         self, owner: str, limit: int, cursor: str | None
     ) -> tuple[Page[Notification], dict[str, Run]]:
         """One page, by name, and the last deliveries by name."""
         page = self._notifications.list(owner, limit, cursor)
-        ids = {notification_id(owner, each.name): each.name for each in page.items}
-        latest = self._history.latest_of(owner, ids, _RUNS_READ)
-        return page, {ids[each]: run for each, runs in latest.items() if (run := _last(runs))}
+        by_id = {notification_id(owner, each.name): each for each in page.items}
+        latest = self._history.latest_of(owner, by_id, _RUNS_READ)
+        last = {by_id[each].name: _last(by_id[each], runs) for each, runs in latest.items()}
+        return page, {name: run for name, run in last.items() if run is not None}
 
     def delete(self, owner: str, name: str, author: Author = SYSTEM) -> Notification:
         """The notification, gone, and its window; what is on its way is not delivered any more.
@@ -171,6 +173,9 @@ class NotificationService:
         return key
 
 
-def _last(runs: Sequence[Run]) -> Run | None:
-    """The last delivery: a redrive has the fire time of the dead one before it."""
-    return max(runs, key=lambda run: (run.key.fire_at, run.key.redrive), default=None)
+def _last(notification: Notification, runs: Sequence[Run]) -> Run | None:
+    """The last delivery: a redrive has the fire time of the dead one before it. Those that ended
+    before the notification was made were of one of the same name."""
+    made_at = notification.created_at.replace(microsecond=0)
+    own = [run for run in runs if (run.finished_at or run.updated_at) >= made_at]
+    return max(own, key=lambda run: (run.key.fire_at, run.key.redrive), default=None)
