@@ -158,6 +158,14 @@ def test_what_was_delivered_for_one_that_was_deleted_is_no_state_of_the_next_of_
     assert client.get("/notifications").json["items"] == [made]
 
 
+def test_the_dead_delivery_of_one_that_was_deleted_names_it(client: Client, world: World) -> None:
+    key = delivery_key(OWNER, "ops", FIRED, 1)
+    assert world.runs.claim(make_run(key.job_id, FIRED, key=key, status=RunStatus.DEAD), None)
+    refused = client.post(f"/dead-letters/{key.run_id}/redrive")
+    assert (refused.status, refused.json["type"]) == (409, "urn:carillon:problem:job-gone")
+    assert refused.json["detail"].endswith("cannot be redriven: notification ops was deleted")
+
+
 def test_a_test_is_a_run_of_its_own(client: Client, world: World) -> None:
     put(client)
     ordered = client.post("/notifications/ops/test")

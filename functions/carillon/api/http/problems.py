@@ -167,8 +167,10 @@ class NotADeadLetterError(CarillonError):
 
 
 class JobGoneError(CarillonError):
-    def __init__(self, run_id: str, job_id: str) -> None:
-        super().__init__(f"run {run_id} cannot be redriven: job {job_id} was deleted")
+    """`gone` is the job of the run, or the notification of a delivery."""
+
+    def __init__(self, run_id: str, gone: str) -> None:
+        super().__init__(f"run {run_id} cannot be redriven: {gone} was deleted")
 
 
 class OperationEndedError(CarillonError):

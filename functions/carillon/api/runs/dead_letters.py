@@ -67,7 +67,7 @@ class DeadLetterService:
             case Run():
                 return made
             case Refusal.JOB_GONE:
-                raise JobGoneError(run_id, dead.key.job_id)
+                raise JobGoneError(run_id, _whose(dead.key))
             case Refusal.EXPIRED:
                 raise MissingError("run", dead.key.redriven.run_id)
         raise NotADeadLetterError(run_id, _why(dead, made))
@@ -92,6 +92,13 @@ class DeadLetterService:
         if run is None:
             raise MissingError("run", run_id)
         return run
+
+
+def _whose(key: RunKey) -> str:
+    """The words for that of which the key's run is one."""
+    if key.kind is RunKind.NOTICE:
+        return f"notification {notification_of(key)}"
+    return f"job {key.job_id}"
 
 
 def _why(run: Run, refusal: Refusal) -> str:
