@@ -172,7 +172,8 @@ class RecordedRows(Generic[Owned]):
 
 class Acts:
     """Requests about runs, noted when they are done and before they are answered. A process that
-    dies between has answered nobody: who repeats the request has it noted."""
+    dies between has answered nobody: who repeats the request has it noted. Where the row says when
+    it was done a repetition notes the same, once."""
 
     def __init__(
         self, jobs: JobStore, changes: ChangeStore, events: ChangeEvents, clock: Clock
@@ -182,13 +183,22 @@ class Acts:
         self._events = events
         self._clock = clock
 
-    def of_run(self, key: RunKey, action: Action, author: Author, note: str = "") -> None:
+    def of_run(
+        self,
+        key: RunKey,
+        action: Action,
+        author: Author,
+        note: str = "",
+        at: datetime | None = None,
+    ) -> None:
         job, now = self._job(key.owner, key.job_id), self._clock.now()
-        self._put(job, run_change(key, job, action, author, now, note))
+        self._put(job, run_change(key, job, action, author, at or now, note))
 
     def of_operation(self, operation: Operation, action: Action, author: Author) -> None:
-        job, now = self._job(operation.owner, operation.job_id), self._clock.now()
-        self._put(job, operation_change(operation, job, action, author, now))
+        job = self._job(operation.owner, operation.job_id)
+        is_end = action is Action.CANCEL
+        at = operation.updated_at if is_end else operation.created_at
+        self._put(job, operation_change(operation, job, action, author, at))
 
     def of_unreadable(self, owner: str, job_id: str, author: Author) -> None:
         """The deletion of a job whose row cannot be read. To be noted first, as no row is left to

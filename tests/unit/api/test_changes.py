@@ -184,6 +184,38 @@ def test_every_request_about_runs_names_its_actor(world: World, operation: str) 
     assert told.keys() >= {"action", "revision", "by", "via", "changed", "note", "source", "ref"}
 
 
+@pytest.mark.parametrize("operation", ["cancel_run", "cancel_operation", "discard_dead_letter"])
+def test_what_somebody_else_has_done_before_is_not_noted_again(
+    world: World, operation: str
+) -> None:
+    ann, bob = as_(world, username="ann"), as_(world, username="bob")
+    job_id = create(ann, events=["job.changed"])["job_id"]
+    put_dead(world, job_id, DEAD_AT)
+    run_id = waiting_run(ann, job_id)
+    path = {
+        "cancel_run": f"/jobs/{job_id}/runs/{run_id}/cancel",
+        "cancel_operation": f"/operations/{backfill(ann, job_id)}/cancel",
+        "discard_dead_letter": f"/dead-letters/{dead_id(job_id)}",
+    }[operation]
+    ask = Client.delete if operation == "discard_dead_letter" else Client.post
+    for caller in (ann, bob):
+        world.clock.advance(1)
+        assert ask(caller, path).status in (200, 204)
+
+    action = ACTS[operation][1]
+    (noted,) = (each for each in changes_of(ann, job_id) if each["action"] == action)
+    assert noted["by"]["name"] == "ann"
+
+
+def test_a_repetition_under_a_key_is_not_noted_again(world: World) -> None:
+    ann = as_(world, username="ann")
+    job_id = create(ann)["job_id"]
+    for _ in range(2):
+        world.clock.advance(1)
+        backfill(ann, job_id)
+    assert [each["action"] for each in changes_of(ann, job_id)] == ["backfill", "create"]
+
+
 def test_an_operation_on_all_dead_letters_is_its_own_subject(world: World) -> None:
     bob = as_(world, username="bob")
     operation_id = bob.post("/dead-letters/discard", {"all": True}).json["operation_id"]

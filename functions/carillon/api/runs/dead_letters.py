@@ -194,7 +194,7 @@ class DeadLetterRoutes(Resource):
         """Takes it off the list; the job's history keeps it until it expires."""
         caller = self._caller()
         run = self._service.discard(caller.owner, run_id)
-        self._acts.of_run(run.key, Act.DISCARD, caller.author)
+        self._acts.of_run(run.key, Act.DISCARD, caller.author, at=run.updated_at)
         self._telemetry.record(
             Action.RUN_DISCARDED, by=caller.author, run_id=run_id, owner=run.key.owner
         )

@@ -256,7 +256,7 @@ class RunRoutes(Resource):
         cancelled before stays as it is; one that has ended otherwise is not cancelled."""
         caller = self._caller()
         run = self._service.cancel(caller.owner, job_id, run_id)
-        self._acts.of_run(run.key, Act.CANCEL, caller.author)
+        self._acts.of_run(run.key, Act.CANCEL, caller.author, at=run.updated_at)
         self._telemetry.record(
             Action.RUN_CANCELLED, by=caller.author, run_id=run_id, owner=run.key.owner
         )
