@@ -26,6 +26,7 @@ from tests.support.operation_kit import (
     starts,
 )
 from tests.support.world import LIFETIME, OWNER, World
+from tests.unit.faults import failing
 
 
 @pytest.fixture
@@ -112,6 +113,19 @@ def test_a_redrive_survives_failures_and_duplicates(
 
     assert now_of(world, operation).state is OperationState.SUCCEEDED
     check_redriven(world, job, 50, 20)
+
+
+def test_a_redrive_keeps_its_pace_and_count_where_the_store_fails_in_a_step(
+    world: World, job: Job
+) -> None:
+    """What the step has sent by then counts: the next try comes within seconds."""
+    put_dead(world, job, 90)
+    operation = begin(world, OperationKind.REDRIVE, 60)
+    with failing(world.runs, "claim", after=2 * 28, times=1):
+        world.run_until(NOON + timedelta(seconds=2), ticking=False)
+
+    assert run_to_end(world, operation).done == 90
+    check_redriven(world, job, 90, 60)
 
 
 @pytest.mark.parametrize("after", [False, True])
