@@ -53,8 +53,10 @@ def decide_resume(job: Job | None, message: Message, now: datetime) -> Proceed |
     if job is not None and is_paused and resume_message(job).key == message.key:
         return Proceed()
     paused_at = EPOCH + timedelta(microseconds=int(message.key.request_id))
-    if now - paused_at < _YOUNG:
-        return Defer(now + _AGAIN, "the pause may not be recorded yet")
+    left = paused_at + _YOUNG - now
+    if left > timedelta() and not (job is not None and was_resumed_by(job, message)):
+        reason = "the pause may not be recorded yet"
+        return Defer.twice_as_late(message.due_at, now, reason, shortest=_AGAIN, longest=left)
     return Drop("the job is not paused until then any more")
 
 

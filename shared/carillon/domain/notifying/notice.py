@@ -149,9 +149,8 @@ def subject(job_name: str, of_callback: bool) -> str:
 
 
 def recovered_of(notice: Notice) -> list[str]:
-    """The names of what works again; records of an earlier version have no `of_callback`."""
-    found = notice["recovered"]
-    return [subject(each["job_name"], each.get("of_callback", False)) for each in found]
+    """The names of what works again."""
+    return [subject(each["job_name"], each["of_callback"]) for each in notice["recovered"]]
 
 
 def _error_line(error: Mapping[str, Any]) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.decisions import SkipReason
-from carillon.domain.execution.resuming import resume_message
-from carillon.domain.job import Job, JobState
+from carillon.domain.decisions import Defer, Drop, SkipReason
+from carillon.domain.execution.resuming import decide_resume, resume_message, resumed_after
+from carillon.domain.job import Generation, Job, JobState
 from carillon.domain.policies import CatchUp, RetryPolicy
 from carillon.domain.run import RunKind
 from carillon.domain.wheel import announced
@@ -216,6 +216,22 @@ def test_a_pause_whose_row_was_never_written_resumes_nothing() -> None:
     assert Handled.DROPPED in [report.handled for report in world.reports]
     assert row_of(world, job) == job
     assert succeeded(world, job) == minutes(5, 10)
+
+
+@pytest.mark.parametrize(("late", "wait"), [(0, 10), (25, 25), (70, 41)])
+def test_copies_of_what_resumes_a_young_pause_stay_few(late: int, wait: int) -> None:
+    """Seed 10000008625: a pause with nine seconds left was handed over. Each copy waited for ten
+    seconds again and again, whatever had been resumed, and half of them were doubled."""
+    world = World(MIDNIGHT, segments=1)
+    job = world.create("job", "*/5 * * * *")
+    lost = job.paused(MIDNIGHT, resume_at=MIDNIGHT + 9 * SECOND)
+    now = MIDNIGHT + (9 + late) * SECOND
+    decision = decide_resume(job, resume_message(lost), now)
+    assert isinstance(decision, Defer)
+    assert decision.at == now + wait * SECOND
+
+    resumed = lost.in_new_generation(Generation("later", resumed_after(lost, now)), now)
+    assert isinstance(decide_resume(resumed, resume_message(lost), now), Drop)
 
 
 def test_an_executor_that_dies_at_the_commit_leaves_it_to_the_next(
