@@ -14,6 +14,7 @@ from carillon.domain.admission.overlap import (
     has_job_admission,
     misfire,
     misfire_to_come,
+    spaced,
 )
 from carillon.domain.admission.rate_line import RECHECK, forget
 from carillon.domain.admission.state import (
@@ -211,16 +212,18 @@ class Admission:
         return check_admission(self._ports, job_admission(job.job_id), message, decide)
 
     def _others(self, gate: AdmissionRow, job: Job, run: Run) -> Others:
-        """The rows of the other runs that the gate names, as far as the overlap asks for them."""
-        if job.spec.overlap is Overlap.ALLOW or gate.active == run.key.run_id:
-            return Others()
+        """The rows of the other runs that the gate names, as far as the policies ask for them."""
 
         def row(run_id: str) -> Run | None:
             if run_id in ("", run.key.run_id):
                 return None
             return self._ports.runs.get(RunKey.from_run_id(job.owner, run_id))
 
-        return Others(row(gate.active), row(gate.waiting))
+        too_soon = spaced(job, run, gate, self._ports.clock.now())
+        started = None if too_soon is None else row(gate.started)
+        if job.spec.overlap is Overlap.ALLOW or gate.active == run.key.run_id:
+            return Others(started=started)
+        return Others(row(gate.active), row(gate.waiting), started)
 
     def _by_load(self, claim: Claim, message: Message, job: Job) -> Proceed | Skip | Wait:
         """Take a place of the key, and in it the slots of the rates that count, one by one.

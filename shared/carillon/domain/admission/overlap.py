@@ -65,10 +65,12 @@ def is_first_of_occurrence(run: Run) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """The rows of the runs that the gate names as active and as waiting, where they are needed."""
+    """The rows of the runs that the gate names as active, as waiting, and as the one that started
+    last, where they are needed."""
 
     active: Run | None = None
     waiting: Run | None = None
+    started: Run | None = None
 
 
 def has_job_admission(job: Job, run: Run) -> bool:
@@ -94,11 +96,11 @@ def check_job(
     first attempt the gate is put, though unchanged: a run that has read no row for it loses.
     `fraction` in [0, 1) is the jitter of those that wait.
     """
-    spacing = _spacing(job, run)
-    if spacing is not None:
-        too_soon = _too_soon(run, gate, spacing, now)
-        if too_soon is not None:
-            return Verdict(too_soon)
+    too_soon, spacing = spaced(job, run, gate, now), _spacing(job, run)
+    # The run that is named may wait behind another gate.
+    has_yet_to_start = others.started is not None and others.started.started_at is None
+    if too_soon is not None and not has_yet_to_start:
+        return Verdict(too_soon)
     held = _queued_by_overlap(job, run, message, gate, others, now, fraction)
     if held is not None:
         return held
@@ -128,10 +130,11 @@ def _spacing(job: Job, run: Run) -> timedelta | None:
     return timedelta(seconds=job.interval_seconds - job.spec.tolerance)
 
 
-def _too_soon(run: Run, gate: AdmissionRow, spacing: timedelta, now: datetime) -> Skip | None:
+def spaced(job: Job, run: Run, gate: AdmissionRow, now: datetime) -> Skip | None:
     """The seed's rule (004_0db9a28ac7739f5f): dropped if now < last start + `spacing`, which is the
     interval less the tolerance."""
-    if gate.started_at is None or gate.started == run.key.run_id:
+    spacing = _spacing(job, run)
+    if spacing is None or gate.started_at is None or gate.started == run.key.run_id:
         return None
     since = now - gate.started_at
     if since >= spacing:

@@ -5,13 +5,14 @@ from datetime import datetime
 
 import pytest
 
+from carillon.domain.admission.state import AdmissionRow, PermitHolder, key_admission
 from carillon.domain.decisions import SkipReason
 from carillon.domain.job import Job
-from carillon.domain.policies import Overlap
+from carillon.domain.policies import Concurrency, Overlap, Rate
 from carillon.domain.run import Run, RunError, RunKind, RunStatus
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.stories.story import MINUTE, NOON, SECOND, run_of
-from tests.support.world import World
+from tests.support.world import OWNER, World
 
 
 class Slow:
@@ -121,6 +122,25 @@ class TestSpacing:
         assert (dropped.status, dropped.reason) == (RunStatus.SKIPPED, "spacing")
         assert dropped.note == f"20 s after the start of {late.key.run_id}; 50 s are due"
         assert [third.started_at, fourth.started_at] == [NOON + 3 * MINUTE, NOON + 4 * MINUTE]
+
+    def test_nobody_is_dropped_for_one_that_waits_for_a_start_too(self, world: World) -> None:
+        """Or the start that the rate has granted to it would be nobody's."""
+        job = world.create("job", "every 1m", tolerance=10, rate=Rate(1, 150))
+        world.run_until(NOON + 20 * MINUTE)
+        starts = sorted(run.started_at for run in world.history(job) if run.started_at)
+        assert starts == [NOON + MINUTE + 150 * n * SECOND for n in range(8)]
+
+    def test_one_that_waits_is_dropped_once_another_has_started(self, world: World) -> None:
+        job = world.create("job", "every 1m", tolerance=10, concurrency=Concurrency("db", 1))
+        until = NOON + 290 * SECOND
+        held = AdmissionRow(OWNER, key_admission("db"), 1, until)
+        assert world.admission_rows.put(
+            replace(held, holders=(PermitHolder("another", until),)), None
+        )
+        world.run_until(NOON + 7 * MINUTE)
+        starts = sorted(run.started_at for run in world.history(job) if run.started_at)
+        assert starts == [NOON + 291 * SECOND, NOON + 6 * MINUTE, NOON + 7 * MINUTE]
+        assert len(skipped(world, job, SkipReason.SPACING)) == 4
 
 
 def test_a_retry_that_the_target_asks_for_comes_on_its_second(world: World) -> None:
