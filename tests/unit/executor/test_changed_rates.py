@@ -9,6 +9,7 @@ from carillon.domain.admission.state import (
 )
 from carillon.domain.job import Job
 from carillon.domain.policies import Rate
+from carillon.domain.run import RunStatus
 from tests.support.world import OWNER
 from tests.unit.executor.kit import MINUTE, NOON, World
 
@@ -71,3 +72,20 @@ def test_a_job_without_a_rate_any_more_gives_up_what_it_had_reserved(world: Worl
     assert slot is not None
     assert slot.started_at is not None
     assert slot.started_at <= NOON + timedelta(days=1, hours=2)
+
+
+def test_nobody_waits_behind_starts_that_were_granted_to_runs_that_are_cancelled(
+    world: World,
+) -> None:
+    job = world.create("slow", "0 0 1 1 *", rate=Rate(1, 3600, "mail"))
+    waiting(world, job, 20)
+    for row in world.history(job):
+        if row.status is RunStatus.SCHEDULED:
+            cancelled = row.cancelled("on request", "c", world.clock.now(), row.expires_at)
+            assert world.runs.claim(cancelled, row)
+    world.run_until(NOON + 62 * MINUTE)
+    asked = world.ask(world.create("other", "0 0 1 1 *", rate=Rate(1, 3600, "mail")))
+    world.run_until(NOON + timedelta(hours=3, minutes=2))
+    run = world.runs.get(asked)
+    assert run is not None
+    assert run.status is RunStatus.SUCCEEDED

@@ -145,10 +145,10 @@ class Admission:
             self._leave(key_admission(wanted.key), run, job)
         self._leave_lane(run, job)
 
-    def give_up(self, over: Run | None, context: RunContext) -> None:
-        """Release what a run that is skipped has waited with: its place or turn, and far starts,
-        behind which others would wait. Where that fails, nobody uses them."""
-        if over is None:
+    def give_up(self, over: Run | None, context: RunContext | None) -> None:
+        """Release what a run that is skipped, or was cancelled, has waited with: its place or turn,
+        and far starts, behind which others would wait. Where that fails, nobody uses them."""
+        if over is None or context is None:
             return
         message, job = context.message, context.job
         far, held = self._ports.clock.now() + RECHECK, message.rate_slot

@@ -152,9 +152,8 @@ class RunProtocol:
         self, message: Message, ends_at: datetime, *, unseen: bool
     ) -> Claim | CheckLater | Lapse | Defer | Leave | Repeat | Drop:
         """Decide by the run row; an ordinary run is claimed without a read, as if absent."""
-        key = message.key
-        is_first = message.attempt == 1 and not message.waits and not key.redrive
-        ordinary = is_first and key.kind in (RunKind.SCHEDULED, RunKind.AFTER)
+        is_first = message.attempt == 1 and not message.waits and not message.key.redrive
+        ordinary = is_first and message.key.kind in (RunKind.SCHEDULED, RunKind.AFTER)
         seen = None if unseen and ordinary else self._ports.runs.get(message.key)
         now = self._ports.clock.now()
         if seen is not None and seen.is_open:
@@ -178,14 +177,15 @@ class RunProtocol:
             case Drop(reason):
                 report = Report(Handled.DROPPED, message, reason=reason)
             case Repeat(run):
-                # Done by any executor that finds the run: its writer may have died, or was the API,
-                # by a report.
+                # By whoever finds the run: its writer may have died, or was the API, by a report.
                 self._completions.release(run)
                 if message.slot_key or message.missed is not None:
                     context, start = self._load(message, None)
                 else:
                     found = self._ports.job_of(message)
                     context = None if found is None else self._context(message, found, None)
+                if run.status is RunStatus.CANCELLED:
+                    self._admission.give_up(run, context)
                 report = self._follow_up.told_again(run, message, context)
         if isinstance(start, Defer) and message.missed is not None:
             return defer(self._ports, message, start.at, start.reason)  # its span has no row yet
