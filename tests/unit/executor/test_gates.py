@@ -172,6 +172,20 @@ class TestSlots:
         assert gate is not None
         assert gate.holders == ()
 
+    def test_one_that_is_put_off_at_its_start_does_not_wait_for_its_own_place(
+        self, world: World
+    ) -> None:
+        key = Concurrency("db", 1)
+        job = world.create("job", "* * * * *", rate=Rate(1, 100), concurrency=key)
+        world.lane(world.due(job))
+        world.lane(world.due(job, 2))
+        (kept,) = world.queue.kept()
+        world.clock.set(kept.visible_at)
+        report = world.handle(kept.message, 5)
+        assert report.reason == "too little time is left in this process"
+        world.clock.advance(1)
+        assert world.lane(report.message) is Handled.RAN
+
     def test_no_place_is_kept_for_a_start_that_is_far_off(self, world: World) -> None:
         key = Concurrency("db", 1)
         job = world.create("job", "* * * * *", rate=Rate(1, 600), concurrency=key)

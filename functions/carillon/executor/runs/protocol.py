@@ -95,7 +95,6 @@ class RunProtocol:
             return Report(Handled.DEFERRED, message, reason="its generation had ended before")
         for turn in range(_ROUNDS):
             decision = self._decide_claim(message, ends_at, unseen=turn == 0)
-            report = None
             if not isinstance(decision, Claim):
                 report = self._without_claim(message, decision)
             elif decision.is_takeover and not alone:
@@ -273,6 +272,7 @@ class RunProtocol:
         limit_seconds = context.job.time_limit_seconds(self._ports.longest_timeout_seconds)
         needed = timedelta(seconds=limit_seconds) + FINISH_RESERVE
         if self._ports.clock.now() + needed > ends_at:
+            self._leave(claim.over or claim.run, context)  # the row will name another claim
             return self._releasing.put_off(came, claim)
         try:
             prepared = self._admit(claim, context)
