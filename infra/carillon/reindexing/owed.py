@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from carillon.domain.admission.rate_line import RECHECK
 from carillon.domain.calendar import resolve
 from carillon.domain.execution.completing import check_of
 from carillon.domain.execution.next_run import next_after_finish, queued_run_message
@@ -142,11 +141,7 @@ def _waits_until(run: Run) -> datetime | None:
     """Until when a run that a policy holds back is left to the message that it waits for: that one
     alone knows the start that it was granted, and whether it was in time once."""
     at = run.next_attempt_at
-    if not run.waits or at is None:
-        return None
-    if at <= run.updated_at:  # the row of a retry has the time of that
-        at = run.updated_at + RECHECK
-    return at + _BEHIND
+    return at + _BEHIND if run.waits and at is not None else None
 
 
 def step_of(operation: Operation) -> Message:

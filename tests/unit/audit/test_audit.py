@@ -10,7 +10,7 @@ from carillon.audit import auditing
 from carillon.audit.auditing import Audit, Finding
 from carillon.domain.changes.of_jobs import job_change
 from carillon.domain.execution.start_decision import FAR_BACK
-from carillon.domain.policies import Backoff, BackoffType, RetryPolicy
+from carillon.domain.policies import Backoff, BackoffType, Rate, RetryPolicy
 from carillon.domain.run import RunError, RunKind, RunStatus
 from carillon.executor.targets import Failure, Success
 from carillon.schedules import parse_schedule
@@ -144,6 +144,15 @@ def test_what_was_written_a_moment_ago_is_under_way() -> None:
     put(world, replace(row, updated_at=LATER + timedelta(seconds=1)))
     assert found(world) == []
     put(world, replace(row, lease_until=LATER + timedelta(seconds=1)))
+    assert found(world) == []
+
+
+def test_a_retry_that_waits_for_a_start_is_not_left_for_ever() -> None:
+    world = World(START)
+    down = Failure(RunError("http_503", "down"))
+    world.targets.behave = lambda call: down
+    world.create("rated", "1 * * * *", rate=Rate(1, 3 * 3600))
+    world.run_until(END)
     assert found(world) == []
 
 

@@ -253,11 +253,17 @@ class TestRowsThatWait:
         assert back.expires_at == CLAIMED.expires_at + 100 * SECOND
         assert (back.token, back.claim_id) == (CLAIMED.token, CLAIMED.claim_id), "for the finish"
 
-    def test_one_that_is_to_be_tried_again_is_as_it_was(self) -> None:
+    def test_one_that_is_to_be_tried_again_says_why_and_until_when(self) -> None:
         over = run(RunStatus.RETRYING, attempt=2, next_attempt_at=NOON)
-        back = running.waiting(replace(CLAIMED, attempt=3, token=7), over, self.WAIT, NOON)
-        assert (back.status, back.attempt, back.next_attempt_at) == (RunStatus.RETRYING, 2, NOON)
-        assert back.token == 7
+        claimed = replace(CLAIMED, attempt=3, token=7)
+        wait = running.in_next_wait(self.WAIT, claimed)
+        back = running.waiting(claimed, over, wait, NOON)
+        assert (back.status, back.attempt, back.note) == (RunStatus.RETRYING, 2, "held back")
+        assert (back.next_attempt_at, back.token) == (NOON + 100 * SECOND, 7)
+
+        claim = running.decide_claim(back, wait.message, wait.message.starts_at, TERMS_LATER)
+        assert isinstance(claim, Claim)
+        assert claim.run.note is None, "it waits no more"
 
     def test_one_whose_executor_died_is_to_be_tried_again(self) -> None:
         """It says so, with the attempt that died, why it waits and until when."""
@@ -266,6 +272,7 @@ class TestRowsThatWait:
         takeover = running.decide_claim(died, message(), later, TERMS_LATER)
         assert isinstance(takeover, Claim)
         wait = wait_until(message(), later + 100 * SECOND, "held back")
+        wait = running.in_next_wait(wait, takeover.run)
         back = running.waiting(takeover.run, died, wait, later)
         assert (back.status, back.attempt, back.note) == (RunStatus.RETRYING, 1, "held back")
         assert back.next_attempt_at == later + 100 * SECOND

@@ -17,13 +17,13 @@ from carillon.domain.admission.state import (
 )
 from carillon.domain.job import Job
 from carillon.domain.policies import CatchUp, Concurrency, Overlap, Rate
-from carillon.domain.run import Run, RunKind, RunStatus
+from carillon.domain.run import Run, RunError, RunKind, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import QueueUnavailableError
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
 from carillon.executor.runs.admission import change_admission
-from carillon.executor.targets import Call, Outcome, Success
+from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.support.world import OWNER, quotas_of
 from tests.unit.executor.kit import LEASE_SECONDS, MINUTE, NOON, SECOND, World
 from tests.unit.faults import preceded
@@ -185,6 +185,18 @@ class TestSlots:
         assert report.reason == "too little time is left in this process"
         world.clock.advance(1)
         assert world.lane(report.message) is Handled.RAN
+
+    def test_a_retry_that_waits_for_a_start_says_so(self, world: World) -> None:
+        down = Failure(RunError("http_503", "down"))
+        world.targets.behave = lambda call: down if call.attempt == 1 else Success(None)
+        job = world.create("job", "at 2026-12-01T12:01:00Z", rate=Rate(1, 600))
+        world.run_until(NOON + 2 * MINUTE)
+        (run,) = world.history(job)
+        assert (run.status, run.next_attempt_at) == (RunStatus.RETRYING, NOON + 11 * MINUTE)
+        assert run.note == "1 starts in 600 s are reached, it may start at 2026-12-01T12:11:00Z"
+        world.run_until(NOON + 11 * MINUTE)
+        (run,) = world.history(job)
+        assert (run.status, run.note) == (RunStatus.SUCCEEDED, None)
 
     def test_no_place_is_kept_for_a_start_that_is_far_off(self, world: World) -> None:
         key = Concurrency("db", 1)

@@ -201,9 +201,9 @@ def in_next_wait(wait: Wait, run: Run) -> Wait:
 def waiting(run: Run, over: Run | None, wait: Wait, now: datetime) -> Run:
     """The row of a claimed run that a policy holds back, under the claim's token (for `finish`).
 
-    One that has yet to begin is SCHEDULED, one whose executor has died is to be tried again: both
-    have the reason and the instant. Any other is as it was. Each has the ordinal of the wait, which
-    its message carries too. So long as the wait may last, the row lives longer.
+    One that has yet to begin is SCHEDULED, one whose executor has died is to be tried again. Each
+    has the reason, the instant, and the ordinal of the wait, which its message carries too. So long
+    as the wait may last, the row lives longer.
     """
     starts_at = wait.message.starts_at
     expires_at = run.expires_at + max(timedelta(), starts_at - now)
@@ -220,9 +220,9 @@ def waiting(run: Run, over: Run | None, wait: Wait, now: datetime) -> Run:
         status = RunStatus.SCHEDULED
         return replace(back, status=status, attempt=0, started_at=None, attempt_started_at=None)
     if over.status is RunStatus.RETRYING and over.error != EXECUTOR_DIED:
-        as_it_was = released(run, over, wait.message, now)
-        longer = max(over.expires_at, expires_at)
-        return replace(as_it_was, expires_at=longer, waits=back.waits)
+        again = released(run, over, wait.message, now)
+        again = replace(again, expires_at=max(over.expires_at, expires_at), waits=back.waits)
+        return replace(again, next_attempt_at=starts_at, note=wait.reason)
     return replace(
         back,
         status=RunStatus.RETRYING,
@@ -336,7 +336,7 @@ def _claimed(
         effective_at = seen.effective_at
     if seen is not None and seen.attempt:
         started_at, attempts = seen.started_at or now, seen.attempts
-        has_waited = seen.status is RunStatus.RETRYING and seen.error == EXECUTOR_DIED
+        has_waited = seen.status is RunStatus.RETRYING and seen.waits > 0
         note = None if has_waited else seen.note
     return Run(
         key=message.key,
