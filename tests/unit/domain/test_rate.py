@@ -15,7 +15,7 @@ from carillon.domain.admission.limits import (
     wait_for,
     with_slots_left,
 )
-from carillon.domain.admission.rate_line import reserve
+from carillon.domain.admission.rate_line import forget, reserve
 from carillon.domain.admission.state import AdmissionRow, first_admission
 from carillon.domain.message import RateSlot
 from carillon.domain.policies import Rate
@@ -252,3 +252,16 @@ def test_a_callback_counts_in_no_rate_of_its_job(kind: RunKind) -> None:
     asking = run(RunStatus.RUNNING, key=replace(KEY, kind=kind))
     counts = needed_slot(job(rate=Rate(1, 60)), asking) is not None
     assert counts == (kind is not RunKind.CALLBACK)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 50])
+def test_who_asks_once_starts_are_forgotten_finds_all_that_were_used(limit: int) -> None:
+    """They came at once, so that they do not count any more at the first start to come."""
+    gate, rate = GATE, Rate(limit, 86_400)
+    for number in range(limit + 1):
+        gate = reserve(gate, rate, f"claim-{number}", NOON)
+    gate = forget(gate, gate.lines[0].line_id, "anew", NOON)
+    for number in range(2):
+        gate = reserve(gate, rate, f"later-{number}", NOON)
+        assert gate.started_at is not None
+        assert gate.started_at >= NOON + DAY

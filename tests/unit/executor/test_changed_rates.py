@@ -89,3 +89,19 @@ def test_nobody_waits_behind_starts_that_were_granted_to_runs_that_are_cancelled
     run = world.runs.get(asked)
     assert run is not None
     assert run.status is RunStatus.SUCCEEDED
+
+
+def test_starts_that_are_given_up_are_granted_again_no_sooner_than_the_rate_allows(
+    world: World,
+) -> None:
+    rate = Rate(3, 86_400, "mail")
+    job, other = (world.create(name, "0 0 1 1 *", rate=rate) for name in ("job", "other"))
+    for each in (job, job, job, other):
+        world.ask(each)
+        world.execute()
+    world.change(other, rate=None)
+    world.run_until(NOON + 70 * MINUTE)
+    assert len(world.fired(other)) == 1, "it is under no rate any more"
+    world.ask(job)
+    world.run_until(NOON + 150 * MINUTE)
+    assert len(world.fired(job)) == 3, "all of this day"

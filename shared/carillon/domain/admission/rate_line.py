@@ -116,14 +116,16 @@ def _granted(line: Line, after: datetime, until: datetime, most: int) -> Iterato
     """The starts that the line has granted for instants in (after, until], `most` of each sum.
 
     A line whose slots reach beyond knows the last of them; those before lie whole periods earlier.
+    Where these are fewer than its limit the others have just ceased to count, for its last slot.
     """
     per = _per(line)
-    for each in line.starts:
+    if line.last_at <= until:
+        yield from (each for each in line.starts if after < each.until - per <= until)
+        return
+    others = line.limit - sum(each.count for each in line.starts)
+    ceased = [Starts(others, line.last_at + per)] if others > 0 else []
+    for each in (*line.starts, *ceased):
         at, counted = each.until - per, 0
-        if line.last_at <= until:
-            if after < at <= until:
-                yield each
-            continue
         at -= max(timedelta(), per * -((until - at) // per))
         while at > after and counted < most:
             yield Starts(each.count, at + per)
