@@ -166,6 +166,13 @@ class TestLimitsOfOneKey:
         gate = self.ask(self.ask(GATE, self.QUICK, 0, 20), self.QUICK, 10, 10)
         assert self.slot_seconds(self.ask(gate, Rate(limit, 60, "key"), 10)) == expected
 
+    @pytest.mark.parametrize("limit", [3, 50])
+    def test_so_does_one_where_a_start_is_yet_to_come(self, limit: int) -> None:
+        """Those that came at once do not count any more then, but do now."""
+        gate = self.ask(GATE, Rate(limit, 86_400, "key"), 0, limit + 1)
+        lowered = self.ask(gate, Rate(limit - 1, 86_400, "key"), 10)
+        assert self.slot_seconds(lowered) == 86_400
+
     def test_what_was_granted_for_soon_counts_under_a_new_one_too(self) -> None:
         """Ten a minute were asked for three minutes ahead; one in five minutes holds from now."""
         gate = self.ask(GATE, Rate(10, 60, "key"), 0, 40)

@@ -54,7 +54,7 @@ def starts_taken(gate: AdmissionRow, rate: Rate, now: datetime) -> int:
     line = line_of(gate, rate)
     if line is None:
         return 0
-    return sum(each.count for each in _granted(line, now - _per(line), now, line.limit))
+    return sum(each.count for each in _granted(line, now, now - _per(line), now, line.limit))
 
 
 def forget(gate: AdmissionRow, line_id: str, claim_id: str, now: datetime) -> AdmissionRow:
@@ -68,7 +68,7 @@ def forget(gate: AdmissionRow, line_id: str, claim_id: str, now: datetime) -> Ad
             each,
             line_id=claim_id,
             last_at=until,
-            starts=_summed(_granted(each, until - _per(each), until, each.limit), each.limit),
+            starts=_summed(_granted(each, now, until - _per(each), until, each.limit), each.limit),
         )
         if each.line_id == line_id and each.last_at > until
         else each
@@ -88,7 +88,7 @@ def _new_line(gate: AdmissionRow, rate: Rate, claim_id: str, now: datetime) -> L
         return further < 0, abs(further)
 
     known = min(gate.lines, key=distance)
-    granted = _granted(known, now - _per(made), now + _per(made), rate.limit)
+    granted = _granted(known, now, now - _per(made), now + _per(made), rate.limit)
     starts = (Starts(each.count, _counts_until(each.until - _per(known), rate)) for each in granted)
     return replace(made, starts=_summed(starts, rate.limit))
 
@@ -112,23 +112,28 @@ def _with_start(line: Line, slot: datetime, now: datetime) -> Line:
     return replace(line, starts=_summed(starts, line.limit))
 
 
-def _granted(line: Line, after: datetime, until: datetime, most: int) -> Iterator[Starts]:
+def _granted(
+    line: Line, now: datetime, after: datetime, until: datetime, most: int
+) -> Iterator[Starts]:
     """The starts that the line has granted for instants in (after, until], `most` of each sum.
 
-    A line whose slots reach beyond knows the last of them; those before lie whole periods earlier.
-    Where these are fewer than its limit the others have just ceased to count, for its last slot.
+    A line whose slots reach beyond now knows the last of them. Each that is yet to come has waited
+    for one a period earlier. Where it knows fewer than its limit the others have just ceased to
+    count, for its last slot.
     """
     per = _per(line)
-    if line.last_at <= until:
+    if line.last_at <= now:
         yield from (each for each in line.starts if after < each.until - per <= until)
         return
     others = line.limit - sum(each.count for each in line.starts)
-    ceased = [Starts(others, line.last_at + per)] if others > 0 else []
+    ceased = [Starts(others, line.last_at)] if others > 0 else []
     for each in (*line.starts, *ceased):
         at, counted = each.until - per, 0
         at -= max(timedelta(), per * -((until - at) // per))
         while at > after and counted < most:
             yield Starts(each.count, at + per)
+            if at <= now:
+                break
             at, counted = at - per, counted + each.count
 
 
