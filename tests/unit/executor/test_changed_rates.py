@@ -8,8 +8,9 @@ from carillon.domain.admission.state import (
     rate_admission,
 )
 from carillon.domain.job import Job
-from carillon.domain.policies import Rate
-from carillon.domain.run import RunStatus
+from carillon.domain.policies import Rate, RetryPolicy
+from carillon.domain.run import RunError, RunStatus
+from carillon.executor.targets import Failure
 from tests.support.world import OWNER
 from tests.unit.executor.kit import MINUTE, NOON, World
 
@@ -105,3 +106,22 @@ def test_starts_that_are_given_up_are_granted_again_no_sooner_than_the_rate_allo
     world.ask(job)
     world.run_until(NOON + 150 * MINUTE)
     assert len(world.fired(job)) == 3, "all of this day"
+
+
+def test_nobody_waits_behind_starts_of_retries_that_the_job_has_no_more(world: World) -> None:
+    rate = Rate(1, 3600, "mail")
+    world.targets.behave = lambda call: Failure(RunError("http_503", "down"))
+    job = world.create("job", "0 0 1 1 *", retry=RetryPolicy(max_attempts=2))
+    for _ in range(20):
+        world.ask(job)
+    world.execute()
+    world.change(job, rate=rate)
+    world.run_until(NOON + 2 * MINUTE)
+    world.change(world.stored(job), retry=RetryPolicy(max_attempts=1))
+    world.run_until(NOON + 70 * MINUTE)
+    assert {run.status for run in world.history(job)} == {RunStatus.DEAD}
+    asked = world.ask(world.create("other", "0 0 1 1 *", rate=rate))
+    world.run_until(NOON + timedelta(hours=3, minutes=2))
+    run = world.runs.get(asked)
+    assert run is not None
+    assert run.started_at is not None

@@ -219,6 +219,7 @@ class RunProtocol:
         if start.note is not None:
             claim = replace(claim, run=replace(claim.run, note=start.note))
         if ends_at is None or claim.run.attempt > attempts:
+            self._admission.give_up(claim.over, context)
             return self.finish(running.undelivered(claim.run, claim.over, attempts, now), context)
         return self._start(message, context, claim, ends_at)
 
@@ -338,8 +339,7 @@ class RunProtocol:
         order = prepare_call(self._ports, claim.run, context)
         if isinstance(order, Skip):
             return order
-        waits = self.permits.enter(claim, context.message)
-        if waits is not None:
+        if (waits := self.permits.enter(claim, context.message)) is not None:
             return waits
         outcome = self._admission.admit(claim, context)
         if isinstance(outcome, Proceed):
