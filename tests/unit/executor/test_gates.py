@@ -15,7 +15,7 @@ from carillon.domain.admission.state import (
     key_admission,
     rate_admission,
 )
-from carillon.domain.job import Job
+from carillon.domain.job import Job, Lane
 from carillon.domain.policies import CatchUp, Concurrency, Overlap, Rate
 from carillon.domain.run import Run, RunError, RunKind, RunStatus
 from carillon.domain.wheel.entry import message_of
@@ -185,6 +185,18 @@ class TestSlots:
         assert report.reason == "too little time is left in this process"
         world.clock.advance(1)
         assert world.lane(report.message) is Handled.RAN
+
+    def test_nor_does_one_whose_job_is_served_in_another_lane_by_then(self, world: World) -> None:
+        key = Concurrency("db", 1)
+        job = world.create("job", "* * * * *", rate=Rate(1, 100), concurrency=key)
+        world.lane(world.due(job))
+        world.lane(world.due(job, 2))
+        (kept,) = world.queue.kept()
+        world.change(job, priority=Lane.LOW)
+        world.clock.set(kept.visible_at)
+        there = world.handle(kept.message)
+        assert there.message.lane is Lane.LOW
+        assert world.lane(there.message) is Handled.RAN
 
     def test_a_retry_that_waits_for_a_start_says_so(self, world: World) -> None:
         down = Failure(RunError("http_503", "down"))

@@ -137,9 +137,11 @@ class Admission:
             self._leave_lane(claim.run, job)
         return outcome
 
-    def leave(self, run: Run, job: Job) -> None:
+    def leave(self, run: Run | None, job: Job) -> None:
         """Release the run's permits, of its concurrency key and of lane slow; where that fails, its
         lease ends them."""
+        if run is None:
+            return
         wanted = limits.needed_permit(job, run)
         if wanted is not None:
             self._leave(key_admission(wanted.key), run, job)

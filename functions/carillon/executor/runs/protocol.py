@@ -87,8 +87,7 @@ class RunProtocol:
            that another executor is at: all three leave it with the queue. Of a run whose attempt
            died, RunAloneError unless `alone`.
         """
-        deferred = defer_early(self._ports, message)
-        if deferred is not None:
+        if (deferred := defer_early(self._ports, message)) is not None:
             return deferred
         message, is_sent = self._catching_up.within_its_generation(message)
         if is_sent:
@@ -273,7 +272,7 @@ class RunProtocol:
         limit_seconds = context.job.time_limit_seconds(self._ports.longest_timeout_seconds)
         needed = timedelta(seconds=limit_seconds) + FINISH_RESERVE
         if self._ports.clock.now() + needed > ends_at:
-            self._leave(claim.over or claim.run, context)  # the row will name another claim
+            self._admission.leave(claim.over, context.job)  # the row will name another claim
             return self._releasing.put_off(came, claim)
         try:
             prepared = self._admit(claim, context)
@@ -284,6 +283,7 @@ class RunProtocol:
                 return None
             raise
         if isinstance(prepared, Defer | Redirect):
+            self._admission.leave(claim.over, context.job)  # as above
             return self._releasing.release(came, claim, prepared)
         now, run = self._ports.clock.now(), running.adopted(claim.run, came)
         if isinstance(prepared, Skip):
