@@ -88,11 +88,6 @@ class Known:
         """True if an unfinished row is known to have no purpose; nor do they show that."""
         return False
 
-    def is_under_way(self, row: Run) -> bool:
-        """True if an unfinished row of a running deployment was written just now, or is held."""
-        rest_at, at = self.evidence.rest_at, max(row.updated_at, row.lease_until or row.updated_at)
-        return rest_at is not None and at > rest_at
-
 
 def current_generation(version: JobVersion) -> Indexed:
     """The generation that a job's row shows; it ends at the pause or the deletion.

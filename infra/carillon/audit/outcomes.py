@@ -148,7 +148,7 @@ def unfinished(known: Known) -> Iterator[Violation]:
     until = known.evidence.until
     for job_id, rows in known.rows.items():
         for row in rows:
-            if row.is_final or known.is_forsaken(row) or known.is_under_way(row):
+            if row.is_final or known.is_forsaken(row) or _is_under_way(known, row):
                 continue
             due_at = row.effective_at or row.key.fire_at
             begun_at = row.attempt_started_at if row.status is RunStatus.RUNNING else None
@@ -165,6 +165,11 @@ def unfinished(known: Known) -> Iterator[Violation]:
                 f" {row.next_attempt_at}, note {row.note!r}"
             )
             yield Violation(_I1, job_id, text, row.key.fire_at)
+
+
+def _is_under_way(known: Known, row: Run) -> bool:
+    rest_at = known.evidence.rest_at
+    return rest_at is not None and max(row.updated_at, row.lease_until or row.updated_at) > rest_at
 
 
 def broken_sequences(known: Known) -> Iterator[Violation]:

@@ -154,7 +154,6 @@ class Evidence(evidence.Evidence):
     those of rates, `operations` as they were last put, `loads` what was seen of the lanes each
     minute. Empty `writes`, `faults`, `told` and `grants` are unknown where `is_complete` is false.
 
-    `ended_at` is when the world ended.
     `caught_up` counts what ticks sent or indexed because they had been away, by segment and owner.
     `listed` are the runs of jobs as their lists show them, by job id.
     `activity` is the feed, with doubles (None: unknown), `activity_lost` what its store did not
@@ -196,4 +195,3 @@ class Evidence(evidence.Evidence):
     windows: Mapping[tuple[str, str], Window] = field(default_factory=dict)
     settle: timedelta = timedelta()
     may_stand_still: bool = False
-    ended_at: datetime | None = None

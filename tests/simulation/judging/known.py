@@ -10,7 +10,6 @@ from functools import cached_property
 from carillon.audit import known
 from carillon.audit.evidence import Gap, JobVersion
 from carillon.audit.known import Indexed
-from carillon.domain.admission.rate_line import RECHECK
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import FINAL, NO_RUNS, Run, RunKey, RunKind, RunStatus
 from tests.simulation.judging.evidence import Delivery, Evidence, RunWrite
@@ -114,12 +113,6 @@ class Known(known.Known):
         is_late = bool(writes) and writes[-1].at > (row.lease_until or writes[-1].at)
         is_orphaned = row.generation_id not in generations or (was_released and is_late)
         return is_orphaned and row.key.run_id not in self.deliveries
-
-    def is_under_way(self, row: Run) -> bool:
-        """True if a run waited for its turn when the world ended, as others do that come faster
-        than their limits let them start: it has looked after it within the longest wait."""
-        ended_at = self.evidence.ended_at
-        return row.waits > 0 and ended_at is not None and ended_at - row.updated_at < RECHECK
 
     def times_in_others_hands(self, row: Run) -> int:
         """How often a message of another generation had the row first, and gave it back: of one

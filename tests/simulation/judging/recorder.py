@@ -159,7 +159,6 @@ class Recorder:
             deliveries=[delivery_of(each) for each in self._delivered],
             acks=self.acks,
             until=until,
-            ended_at=deployment.loop.instant(),
             writes=self._writes,
             faults=sorted(self._fault_instants()),
             target_faults=list(self._target_faults()),

@@ -242,23 +242,6 @@ def test_a_run_that_was_due_must_have_ended() -> None:
     only(book.evidence(35), "I1", "is scheduled for ever")
 
 
-@pytest.mark.parametrize(
-    ("waits", "ended_at", "is_lost"), [(1, 3600, False), (1, 3700, True), (0, 3600, True)]
-)
-def test_a_run_may_wait_for_its_turn_when_the_world_ends(
-    waits: int, ended_at: float, is_lost: bool
-) -> None:
-    """Seed 9999001776: a retry, whose row has the time of that, under a rate of which others of its
-    owner ask five times as much for good."""
-    book = plain()
-    row = book.claimed(key_of(40), after(40))
-    retrying = replace(row, status=RunStatus.RETRYING, lease_until=None, waits=waits)
-    book.written(retrying, after(41), "j/1", "finish")
-    evidence = book.evidence(45, ended_at=after(ended_at))
-    told = [text for _, text in found(evidence) if "is retrying for ever" in text]
-    assert len(told) == is_lost
-
-
 @pytest.mark.parametrize(("claimed_at", "is_broken"), [(41, True), (400, False)])
 def test_who_claims_after_its_lease_what_was_given_back_stands_for_nobody(
     claimed_at: float, is_broken: bool
