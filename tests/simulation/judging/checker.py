@@ -58,6 +58,7 @@ RULES: tuple[Callable[[Known], Iterator[Violation]], ...] = (
     checker_load.crowded,
     checker_load.granted_too_often,
     checker_load.started_too_often,
+    checker_load.waits_by_no_rate,
     checker_load.out_of_turn,
     checker_load.in_proportion,
     checker_owners.held_to_permits,

@@ -20,6 +20,8 @@ AdmissionRow = tuple[str, str]
 
 _SLOT_KEPT = timedelta(seconds=2)
 """How long after its slot a run may start that something else holds back."""
+_READ_WITHIN = timedelta(minutes=10)
+"""A process that stands still may write so long after it has read a job's row."""
 _OWNER = "owner"
 _SHARES = ("its owner's", f"gate {SLOW_LANE_ROW}", f"gate {PERMITS_ROW}")
 """What notes of runs say that wait for a share, or for others to have passed its gate."""
@@ -115,6 +117,25 @@ def started_too_often(known: Known) -> Iterator[Violation]:
             if known.is_calm(first - recovery(evidence.circumstances), last):
                 text = f"{gate[1]} allows {limit}, and more began from {first} to {last}"
                 yield Violation("rate", "", text)
+
+
+def waits_by_no_rate(known: Known) -> Iterator[Violation]:
+    """A run that waits for a start does so by a rate that its job, or its owner, has: it looks each
+    hour whether the job has another by now."""
+    per_minute = known.evidence.circumstances.owner_starts_per_minute
+    for job_id, rows in known.rows.items():
+        last = known.evidence.versions[job_id][-1] if job_id in known.evidence.versions else None
+        if last is None:
+            continue
+        rate = last.job.spec.rate
+        own = [(rate.limit, rate.per)] if rate is not None else []
+        names = tuple(f"{limit} starts in {per} s " for limit, per in (*own, (per_minute, 60)))
+        for row in rows:
+            is_late = row.updated_at > last.at + _READ_WITHIN
+            by_a_rate = not row.is_final and " starts in " in (row.note or "")
+            if by_a_rate and is_late and not (row.note or "").startswith(names):
+                text = f"{row.key.run_id} still waits at {row.updated_at}: {row.note}"
+                yield Violation("rate", job_id, text, row.key.fire_at)
 
 
 def _too_close(

@@ -59,6 +59,24 @@ def test_a_rate_grants_so_many_starts_in_any_period() -> None:
     only(book.evidence(5), "rate", f"from {after(59)} to {after(88)}")
 
 
+@pytest.mark.parametrize(
+    ("limit", "looked_at", "is_told"), [(2, 900, False), (1, 500, False), (1, 900, True)]
+)
+def test_who_waits_by_a_rate_that_the_job_has_no_more_is_told(
+    limit: int, looked_at: float, is_told: bool
+) -> None:
+    book = Book(rate=Rate(2, 30))
+    row = book.claimed(key_of(40), after(40))
+    note = f"{limit} starts in 30 s are reached, it may start at {after(9999)}"
+    waits = replace(row, status=RunStatus.SCHEDULED, lease_until=None, note=note)
+    at = after(looked_at)
+    book.written(replace(waits, updated_at=at, next_attempt_at=after(9999)), at, "j/1", "finish")
+    told = [text for what, text in found(book.evidence(45)) if what == "rate"]
+    assert [text.partition(" at ")[0] for text in told] == [f"{row.key.run_id} still waits"][
+        :is_told
+    ]
+
+
 def test_owners_have_a_rate_too() -> None:
     book = Book()
     book.grants_at("owner", 0, 1, 60)

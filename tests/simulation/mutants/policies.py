@@ -249,7 +249,7 @@ RATES = (
     ),
     Mutant(
         "reservation_outlives_its_rate",
-        ("I1",),
+        ("rate",),
         "who holds a slot of a rate waits for it, whatever the job's rate has become",
         (RESERVATION_OUTLIVES,),
         reshape=both(
