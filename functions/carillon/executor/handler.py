@@ -157,10 +157,9 @@ def _records(event: dict[str, Any]) -> list[Received]:
 
 
 def _on_error(record: Received, error: Exception) -> None:
-    if isinstance(error, HeldError):
-        return  # a duplicate, which comes again when the run has ended
     cause = error.__cause__ if isinstance(error, PartlyHandledError) else error
-    telemetry.failure(Action.MESSAGE_FAILED, cause or error, message_id=record.message_id)
+    if not isinstance(cause, HeldError):  # a duplicate, which comes again when the run has ended
+        telemetry.failure(Action.MESSAGE_FAILED, cause or error, message_id=record.message_id)
 
 
 def _ends_at(context: LambdaContext) -> datetime:

@@ -7,10 +7,16 @@ import pytest
 
 from carillon.domain.run import RunError, RunKey, RunStatus
 from carillon.domain.targets import WebhookTarget
-from carillon.errors import QueueUnavailableError, StoreUnavailableError, UnreadableRowError
+from carillon.errors import (
+    HeldError,
+    QueueUnavailableError,
+    StoreUnavailableError,
+    UnreadableRowError,
+)
 from carillon.executor.batch import Handled, PartlyHandledError
 from carillon.executor.targets import Call, Failure, Success
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
+from tests.unit.executor.kit import LEASE_SECONDS
 
 HANGING = WebhookTarget(url="https://hangs.example.com/x")
 HOUR = timedelta(hours=1)
@@ -132,3 +138,35 @@ def test_one_of_them_is_told_though_what_follows_from_its_end_fails() -> None:
     ends = {each.run.status for each in report.whole if each.run is not None}
     assert ends == {RunStatus.SUCCEEDED, RunStatus.DEAD}
     assert report.whole[-1].handled is Handled.DEFERRED
+
+
+def test_what_has_died_for_good_is_told_though_the_finish_is_refused() -> None:
+    """The process sleeps past its lease, and another one disbands its chunk."""
+    world = World("a", "b")
+    order = world.order()
+
+    def sleep_on(call: Call) -> Success:
+        world.answer()
+        world.clock.advance(LEASE_SECONDS)
+        world.handle_chunk(order)
+        return Success("late")
+
+    world.answer(a=Failure(RunError("bad", "for good", permanent=True)), b=sleep_on)
+    report = world.handle_chunk(order)
+    assert [each.run.status for each in report.whole if each.run is not None] == [RunStatus.DEAD]
+
+
+def test_nor_is_that_left_to_others_where_the_chunk_is_taken_for_a_cancellation() -> None:
+    world = World("a", "b")
+
+    def sleep_on(call: Call) -> Success:
+        world.clock.advance(LEASE_SECONDS)
+        assert world.chunks.fence(world.chunk(), "another")
+        return Success("late")
+
+    world.answer(a=Failure(RunError("bad", "for good", permanent=True)), b=sleep_on)
+    with pytest.raises(PartlyHandledError) as raised:
+        world.handle_chunk(world.order())
+    assert isinstance(raised.value.__cause__, HeldError)
+    ends = [each.run.status for each in raised.value.report.whole if each.run is not None]
+    assert ends == [RunStatus.DEAD]

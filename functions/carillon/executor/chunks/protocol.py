@@ -116,8 +116,8 @@ class ChunkProtocol:
     def _claims(self, chunk: Chunk) -> bool:
         return self._ports.chunks.claim(chunk)
 
-    def _run(self, chunk: Chunk, message: ChunkMessage, ends_at: datetime) -> Report | None:
-        """Run the occurrences of a chunk that is claimed; None when its finish was refused."""
+    def _run(self, chunk: Chunk, message: ChunkMessage, ends_at: datetime) -> Report:
+        """Run the occurrences of a chunk that is claimed."""
         under_way = UnderWay(self._ports, chunk, message)
         try:
             contexts = self._contexts(message, ends_at)
@@ -143,7 +143,19 @@ class ChunkProtocol:
         for error in under_way.errors:
             cause = error.__cause__ if error in partly else error
             raise PartlyHandledError(_report(message, reports)) from cause
-        return None if under_way.successes is None else _report(message, reports)
+        if under_way.successes is None:
+            reports += self._followed(message, ends_at, reports)
+        return _report(message, reports)
+
+    def _followed(
+        self, message: ChunkMessage, ends_at: datetime, told: list[Report]
+    ) -> tuple[Report, ...]:
+        """What is left to do once the finish was refused. Raises PartlyHandledError with what is
+        `told` of those that had rows by then: nobody else tells of it."""
+        try:
+            return self._stepped(message, self._ports.chunks.get(message.key), ends_at).members
+        except Exception as error:
+            raise PartlyHandledError(_report(message, told)) from error
 
     def _contexts(self, message: ChunkMessage, ends_at: datetime) -> dict[Member, RunContext]:
         """The occurrences that may run in the chunk, by their jobs as they are after its claim."""
