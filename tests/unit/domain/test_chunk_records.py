@@ -142,6 +142,18 @@ class TestRecords:
         assert second is not None
         assert records_of(None, [second, first], MADE + 9 * HOUR, LIFETIME) == [first]
 
+    def test_what_is_not_plain_for_a_while_in_a_pause_hides_nothing(self) -> None:
+        """The first record of its generation says where it went, whatever comes after it."""
+        job = a_plain_job().paused(MADE + 2 * HOUR)
+        other = replace(
+            job, spec=a_plain_job(overlap="skip").spec, revision=job.revision + 1, segment=9
+        )
+        again = replace(job, revision=other.revision + 1)
+        left = [left_by(job, other, LIFETIME), left_by(other, again, LIFETIME)]
+        stored, now = [each for each in left if each is not None], MADE + 9 * HOUR
+        assert len(stored) == 2
+        assert found(records_of(again, stored, now, LIFETIME), now) == found(own(job, now), now)
+
     @pytest.mark.parametrize("spread_seconds", [0, 7200], ids=["at once", "in a long window"])
     def test_a_renamed_job_has_the_past_alone(self, spread_seconds: int) -> None:
         job, now = a_plain_job(spread_seconds=spread_seconds), MADE + 2 * HOUR

@@ -8,6 +8,7 @@ import pytest
 
 from carillon.domain.chunks.placing import Plan
 from carillon.domain.job import Generation, Lane
+from carillon.domain.policies import RetryPolicy
 from carillon.domain.run import Run, RunStatus
 from carillon.domain.wheel.entry import minute_of
 from carillon.errors import InvalidFieldError, UnreadableRowError
@@ -16,6 +17,7 @@ from carillon.services.missed_search import MissedSearch
 from carillon.stores.chunks import Minute, Read
 from carillon.stores.cursors import encode_cursor, runs_of
 from carillon.stores.pages import Page
+from tests.support.jobs import job_with
 from tests.support.world import LIFETIME
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT
 from tests.unit.executor.packed_kit import HOUR, S, World
@@ -247,6 +249,26 @@ class TestGenerations:
             [3, 2],
             None,
         )
+
+    def test_nor_does_what_goes_in_chunks_only_since_a_change_in_a_pause(
+        self, world: World
+    ) -> None:
+        """Its generation ran alone: its rows must not come behind thousands of empty pages."""
+        job = world.make("d", retry=RetryPolicy(max_attempts=1))
+        message, jobs = world.alone("d"), world.executor_ports.jobs
+        world.executor.handle(message, world.ends_at())
+        world.clock.set(DUE_AT + 9 * HOUR)
+        paused = job.paused(world.clock.now())
+        assert jobs.replace(paused, job.revision)
+        schedule = world.new_job("other", "* * * * * *").schedule
+        plain = job_with(paused, revision=paused.revision + 1, retry=RetryPolicy())
+        changed = replace(plain, schedule=schedule)
+        assert jobs.replace(changed, paused.revision)
+        pages = [world.past.page(job.owner, job.job_id, 5)]
+        world.new_generation(changed, "0 * * * *")
+        pages.append(world.past.page(job.owner, job.job_id, 5))
+        shown = [([run.key for run in page.items], page.next_cursor) for page in pages]
+        assert shown == [([message.key], None)] * 2
 
     @pytest.mark.parametrize("way", ["schedule", "deletion and return", "move in a pause"])
     def test_a_record_that_was_just_put_is_read_though_lists_may_be_behind(

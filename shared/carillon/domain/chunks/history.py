@@ -5,7 +5,7 @@ and chunk of each one's minute what has become of it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import groupby
@@ -14,11 +14,13 @@ from operator import attrgetter, itemgetter
 from carillon.domain.chunks.looking import Look, look_at, places_of
 from carillon.domain.chunks.placing import Place, chunked_from
 from carillon.domain.job import Job, JobState
+from carillon.domain.policies import Lane
 from carillon.domain.wheel.entry import COMMITTED_WITHIN, minute_of, minute_start
 from carillon.schedules import Schedule
 
 _CLAIMED_WITHIN = timedelta(days=1)
 """How late a chunk may be claimed: its message waits through a backlog or an outage."""
+_NOWHERE = Place(-1, Lane.NORMAL, 0)
 _SECOND = timedelta(seconds=1)
 
 
@@ -68,10 +70,19 @@ class GenerationRecord:
 
 def left_by(before: Job, after: Job, lifetime: timedelta) -> GenerationRecord | None:
     """The record that a row leaves when `after` replaces it; None where the two fire alike, or
-    nothing of it can have gone in chunks. Chunks live for `lifetime` after their claim."""
+    nothing of it can have gone in chunks. Chunks live for `lifetime` after their claim.
+
+    A generation that becomes plain in a pause has gone in none: its record covers nothing.
+    """
     if _fires(before) == _fires(after):
         return None
-    return _record(before, before.paused_at or after.updated_at, lifetime)
+    until_at = before.paused_at or after.updated_at
+    if before.place is not None or before.generation != after.generation:
+        return _record(before, until_at, lifetime)
+    nothing = _record(after, until_at, lifetime)
+    return nothing and replace(
+        nothing, revision=before.revision, until_at=nothing.from_at, place=_NOWHERE
+    )
 
 
 def records_of(
