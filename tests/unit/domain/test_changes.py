@@ -1,6 +1,7 @@
 """What a change keeps of two documents, and what two rows of a job say was done."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -129,6 +130,7 @@ UNTIL = ACTIVE.paused(NOW, "release", ANN, LATER)
         (ACTIVE.deleted(NOW, LATER, ANN), ACTIVE, Action.CREATE, ANN, ""),
         (ACTIVE, job(name="other", revision=2), Action.CHANGE, ANN, ""),
         (ACTIVE, job(managed_by="manifest/x", revision=2), Action.CHANGE, ANN, ""),
+        (UNTIL, replace(UNTIL, applied="x", revision=3), Action.CHANGE, ANN, ""),
         (ACTIVE, PAUSED, Action.PAUSE, SYSTEM, "3 runs failed in a row"),
         (ACTIVE, UNTIL, Action.PAUSE, ANN, "release"),
         (UNTIL, UNTIL.paused(NOW, "", ANN), Action.PAUSE, ANN, "release"),

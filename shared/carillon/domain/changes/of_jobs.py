@@ -51,11 +51,16 @@ def _action(before: Job | None, after: Job) -> Action:
         return Action.RENAME if after.renamed_from else Action.CREATE
     if before.segment != after.segment and before.spec == after.spec:
         return Action.MOVE
-    if before.spec != after.spec or before.managed_by != after.managed_by:
+    if _declared(before) != _declared(after):
         return Action.CHANGE
     if after.state is JobState.PAUSED:
         return Action.PAUSE
     return Action.RESUME if before.state is JobState.PAUSED else Action.CHANGE
+
+
+def _declared(job: Job) -> tuple[object, ...]:
+    """Its settings, and who applies which of them."""
+    return job.spec, job.managed_by, job.applied
 
 
 def _is_taken_back(before: Job | None, after: Job) -> bool:
