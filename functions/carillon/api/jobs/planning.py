@@ -99,8 +99,7 @@ class Planner:
         """
         now = self._clock.now()
         self._refuse_in_hand(stored)
-        if old.state is JobState.PAUSED and is_over(old, now):
-            raise unavailable("its pause is over: wait until it is resumed")
+        _refuse_overdue(old, now)
         job_id = job_id_of(old.owner, spec.name)
         generation = self.generation(now, stored.generation if stored else None)
         tombstone = old
@@ -171,17 +170,20 @@ class Planner:
         self, job: Job, draft: Draft, now: datetime, author: Author, beside: Beside = NOTHING
     ) -> Job:
         """The job with other settings, of the next revision if they differ: of a new generation if
-        it fires otherwise, unless it is paused: then it gets that when it is resumed."""
+        it fires otherwise, unless it is paused: then it gets that when it is resumed. Raises
+        ProblemError where that is overdue."""
         changed = job_with(job, draft)
         if changed == job:
             return job
         if changed.spec.calendar != job.spec.calendar:
             self._refuse_missing_calendar(changed, beside)
         self._links.refuse_impossible(changed, job, beside.jobs)
-        if job.state is JobState.ACTIVE and fires_differently(job, changed):
-            generation = self.generation(now, job.generation)
-            # The generation before is placed in chunks as it was, not as it is changed.
-            return job_with(job.in_new_generation(generation, now, author), draft)
+        if fires_differently(job, changed):
+            _refuse_overdue(job, now)
+            if job.state is JobState.ACTIVE:
+                generation = self.generation(now, job.generation)
+                # The generation before is placed in chunks as it was, not as it is changed.
+                return job_with(job.in_new_generation(generation, now, author), draft)
         return replace(changed, revision=job.revision + 1, updated_at=now, author=author)
 
     def generation(self, now: datetime, before: Generation | None = None) -> Generation:
@@ -203,6 +205,13 @@ class Planner:
             raise InvalidFieldError(
                 "calendar.name", f"you have no calendar {use.name!r}: PUT /calendars/{use.name}"
             )
+
+
+def _refuse_overdue(job: Job, now: datetime) -> None:
+    """What has come due since the end of its pause is by its schedule as it is. Raises
+    ProblemError."""
+    if job.state is JobState.PAUSED and is_over(job, now):
+        raise unavailable("its pause is over: wait until it is resumed, or resume it")
 
 
 def _refuse_moving(*jobs: Job) -> None:

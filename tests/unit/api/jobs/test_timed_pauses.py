@@ -54,3 +54,24 @@ def test_a_resumption_that_is_overdue_loses_nothing(client: Client, world: World
     noted = client.get(f"/jobs/{ids[1]}/changes").json["items"]
     told = {each["action"]: (each["by"]["kind"], each["note"]) for each in noted}
     assert told["resume"] == ("system", "its pause was to end then")
+
+
+def test_a_change_counts_from_now_on_though_a_resumption_is_overdue(
+    client: Client, world: World
+) -> None:
+    """It would have counted from the end of the pause, with more runs than `max_runs` allows."""
+    job_id = create(client)["job_id"]
+    until = NOW.replace(microsecond=0) + timedelta(minutes=2)
+    client.post(f"/jobs/{job_id}/pause", {"until": text_of(until)})
+    world.clock.advance(200)
+    other = {"schedule": "every 5s", "max_runs": 3, "catch_up": "all"}
+
+    refused = client.patch(f"/jobs/{job_id}", other, "*")
+    assert (refused.status, "its pause is over" in refused.json["detail"]) == (503, True)
+    assert client.patch(f"/jobs/{job_id}", {"description": "as it fires"}, "*").status == 200
+    client.post(f"/jobs/{job_id}/resume")
+    assert client.patch(f"/jobs/{job_id}", other, "*").status == 200
+
+    job = world.jobs.get(OWNER, job_id)
+    assert job is not None
+    assert len(list(job.schedule.between(job.generation.from_at, NOW + timedelta(days=1)))) == 3
