@@ -90,9 +90,9 @@ def renamed_job(
     and so does the count of its `max_runs`. Raises what `changed_draft` raises."""
     job_id = job_id_of(old.owner, spec.name)
     named = old.spec.model_copy(update={"name": spec.name})
-    draft = changed_draft(
-        replace(old, job_id=job_id, spec=named), spec, EVERY_SETTING, settings, now
-    )
+    former = replace(old, job_id=job_id, spec=named)
+    # Another schedule counts from where the job begins, too, though that may be a while ago.
+    draft = changed_draft(former, spec, EVERY_SETTING, settings, generation.from_at)
     is_paused = old.paused_at is not None
     return Job(
         owner=old.owner,

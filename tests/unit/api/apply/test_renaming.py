@@ -131,6 +131,34 @@ def test_a_renaming_that_was_interrupted_is_continued(
     assert (new.generation.from_at == old.generation.from_at) is is_continued
 
 
+@pytest.mark.parametrize(
+    ("members", "runs"),
+    [({"schedule": "every 5s", "max_runs": 3}, 3), ({"schedule": "at 2026-03-01T12:00:30Z"}, 1)],
+)
+def test_another_schedule_counts_from_where_the_renaming_had_begun(
+    client: Client, world: World, members: Json, runs: int
+) -> None:
+    """Or it would run more often than `max_runs` says; and a one-shot that has come due meanwhile
+    would be refused, with the job under neither name."""
+    apply(client)
+    renamed = {"pull": {**members, "catch_up": "all", "was": "sync", "target": TASK}}
+
+    class Dying(MemoryJobStore):
+        def create(self, job: Job) -> bool:
+            raise StoreUnavailableError("down")
+
+    plain = world.jobs.__class__
+    world.jobs.__class__ = Dying
+    assert actions(apply(client, renamed))["pull"] == "unavailable"
+    world.jobs.__class__ = plain
+    world.clock.advance(50)
+
+    assert actions(apply(client, renamed))["pull"] == "rename"
+    job = world.jobs.get(OWNER, job_id_of(OWNER, "pull"))
+    assert job is not None
+    assert len(list(job.schedule.between(job.generation.from_at, NOW + timedelta(days=1)))) == runs
+
+
 def test_a_pause_with_an_end_goes_along_unless_it_is_over(client: Client, world: World) -> None:
     """What is due between its end and a renaming would be nobody's."""
     apply(client)
