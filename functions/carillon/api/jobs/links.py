@@ -16,7 +16,7 @@ from carillon.domain.execution.successors import (
 )
 from carillon.domain.job import MOST_SUCCESSORS, Job, Successor
 from carillon.domain.spec.names import folded
-from carillon.errors import InvalidFieldError, StoreUnavailableError
+from carillon.errors import InvalidFieldError, StoreUnavailableError, UnreadableRowError
 from carillon.stores.ports import JobStore
 
 _ROUNDS = 2 * MOST_SUCCESSORS
@@ -61,6 +61,15 @@ class Links:
             followers.update(map(folded, self.followers(predecessor, declared)))
         if len(followers) > MOST_SUCCESSORS:
             raise _no_room()
+
+    def is_forgotten(self, job: Job) -> bool:
+        """True if the job that this one runs after has no link to it: its row was gone for a while,
+        and it was made anew."""
+        with suppress(UnreadableRowError):
+            predecessor = self._predecessor(job, job)
+            links = () if predecessor is None else predecessor.successors
+            return predecessor is not None and job.job_id not in {link.job_id for link in links}
+        return False  # nobody can say
 
     def followers(self, predecessor: Job, declared: Declared) -> list[str]:
         """The names of the jobs that run after one, once those that are `declared` are so."""
@@ -162,8 +171,11 @@ def _no_room() -> InvalidFieldError:
 
 
 def _is_as_before(job: Job, before: Job | None) -> bool:
-    """True if the link of the row before stands for the job, too."""
-    if before is None or predecessor_id(before) != predecessor_id(job):
+    """True if the link of the row before stands for the job, too. Where nothing else is changed
+    there is none any more."""
+    if before is None or before.spec == job.spec:
+        return False
+    if predecessor_id(before) != predecessor_id(job):
         return False
     said = (job.spec.after, job.spec.priority, job.segment)
     return said == (before.spec.after, before.spec.priority, before.segment)

@@ -173,7 +173,7 @@ class Planner:
         it fires otherwise, unless it is paused: then it gets that when it is resumed. Raises
         ProblemError where that is overdue."""
         changed = job_with(job, draft)
-        if changed == job:
+        if changed == job and not self._links.is_forgotten(job):
             return job
         if changed.spec.calendar != job.spec.calendar:
             self._refuse_missing_calendar(changed, beside)

@@ -202,6 +202,37 @@ def test_a_job_whose_predecessor_is_gone_may_be_changed_and_keeps_its_link(
     assert [link.lane for link in row(world, "nightly").successors] == ["high"]
 
 
+def test_a_predecessor_that_was_forgotten_and_made_anew_is_followed_once_after_is_set_anew(
+    world: World, client: Client, nightly: Json
+) -> None:
+    """By the same request as at first: a manifest says nothing else."""
+    wanted = {"report": {"after": "nightly", "target": TASK}}
+    apply(client, wanted)
+    world.jobs._rows.pop(nightly["job_id"])
+    assert actions(apply(client, wanted)) == {"report": "none"}, "there is nothing to follow"
+    client.put("/jobs/named/nightly", NIGHTLY)
+    assert links(world) == {}
+
+    for action in ("change", "none"):
+        assert actions(apply(client, wanted)) == {"report": action}
+        assert links(world) == {job_id_of(OWNER, "report"): "succeeded"}
+
+
+def test_a_predecessor_that_cannot_be_read_holds_up_no_apply_that_leaves_its_follower(
+    world: World, client: Client, nightly: Json
+) -> None:
+    """Once it is deleted and made anew, it is linked by the same apply."""
+    wanted = {"report": {"after": "nightly", "target": TASK}}
+    apply(client, wanted)
+    world.jobs.spoil(nightly["job_id"])
+    assert actions(apply(client, wanted)) == {"report": "none"}
+
+    assert client.delete("/jobs/named/nightly").status == 204
+    client.put("/jobs/named/nightly", NIGHTLY)
+    assert actions(apply(client, wanted)) == {"report": "change"}
+    assert list(links(world)) == [job_id_of(OWNER, "report")]
+
+
 def test_ten_jobs_run_after_one_and_links_of_no_job_make_room(
     world: World, client: Client, nightly: Json
 ) -> None:
