@@ -177,8 +177,9 @@ def test_a_paused_job_stays_paused(carillon: Carillon, file: Path) -> None:
     carillon("jobs", "pause", "sync")
     file.write_text(MANIFEST.replace("every 5m", "every 7m"))
 
-    carillon("apply", str(file))
+    shown = carillon("apply", str(file)).stdout.splitlines()
 
+    assert shown[1].strip() == "every 7 minutes", "once it is resumed"
     job = jobs_of(carillon)["sync"]
     assert (job["state"], job["schedule"]) == ("paused", "every 7m")
 

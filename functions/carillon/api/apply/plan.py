@@ -72,6 +72,11 @@ class Item:
             return self.action is ItemAction.DELETE
         return self.put.action is not PutAction.NONE
 
+    @property
+    def fires_otherwise(self) -> bool:
+        """True of a job that fires by another schedule, once it is resumed where it is paused."""
+        return isinstance(self.put, Put) and self.put.fires_otherwise
+
 
 @dataclass(frozen=True, slots=True)
 class Applied:

@@ -41,9 +41,10 @@ _LONGEST_VALUE = 200
 
 class ApplyItemForm(BaseModel):
     """`changes` are the first ten of an item that is changed, each value cut at 200 characters.
-    `reindexes`: the job fires by new entries; `sentence` says when, and `next_fire_at` is its next
-    nominal time, as far as its calendars are there. Of very many jobs the last ones may lack that
-    and their warnings: they are worked out for four seconds. `problem` says what hinders it."""
+    `reindexes`: the job fires by new entries. `sentence` says when it fires, where that is new, of
+    a paused job, too; `next_fire_at` is its next nominal time, as far as its calendars are there.
+    Of very many jobs the last ones may lack that and their warnings: they are worked out for four
+    seconds. `problem` says what hinders it."""
 
     kind: ItemKind
     name: str
@@ -123,9 +124,9 @@ class ApplyRoutes(Resource):
     def _item(self, item: Item, calendars: CalendarReader, until: datetime) -> ApplyItemForm:
         now = self._clock.now()
         told, next_fire_at, warnings = None, None, list[WarningForm]()
-        if item.job is not None and item.reindexes:
+        if item.job is not None and item.fires_otherwise:
             told = sentence_of(item.job)
-        if item.job is not None and item.reindexes and now < until:
+        if item.job is not None and item.fires_otherwise and now < until:
             next_fire_at = outlook_of(item.job, calendars, now).next_fire_at
             warnings = report_of(calendars.opened(item.job), now).warnings
         return ApplyItemForm(

@@ -7,7 +7,7 @@ from typing import Any
 
 from carillon.api.jobs.drafts import EVERY_SETTING, Draft, changed_draft, created_draft
 from carillon.domain.changes.change import differences
-from carillon.domain.job import Generation, Job, JobState, segment_of
+from carillon.domain.job import Generation, Job, JobState, fires_differently, segment_of
 from carillon.domain.policies import InitialState
 from carillon.domain.quotas import Load
 from carillon.domain.spec.job_spec import JobSpec
@@ -56,6 +56,14 @@ class Put:
         """True if the job's entries on the wheel are new ones; a paused job has none."""
         is_new = self.before is None or self.job.generation != self.before.generation
         return is_new and self.job.state is JobState.ACTIVE
+
+    @property
+    def fires_otherwise(self) -> bool:
+        """True if the job is new, or fires otherwise than before: a paused one once it is
+        resumed."""
+        if self.before is None or self.before.is_tombstone:
+            return self.action is not PutAction.NONE
+        return fires_differently(self.before, self.job)
 
 
 def new_job(
