@@ -208,8 +208,8 @@ class Planner:
 
 
 def _refuse_overdue(job: Job, now: datetime) -> None:
-    """What has come due since the end of its pause is by its schedule as it is. Raises
-    ProblemError."""
+    """Raise ProblemError for a job whose resumption is overdue: what has come due since the end of
+    its pause is by its schedule as it is."""
     if job.state is JobState.PAUSED and is_over(job, now):
         raise unavailable("its pause is over: wait until it is resumed, or resume it")
 

@@ -150,7 +150,7 @@ class ChunkProtocol:
     def _followed(
         self, message: ChunkMessage, ends_at: datetime, told: list[Report]
     ) -> tuple[Report, ...]:
-        """What is left to do once the finish was refused. Raises PartlyHandledError with what is
+        """Do what is left to do once the finish was refused. Raises PartlyHandledError with what is
         `told` of those that had rows by then: nobody else tells of it."""
         try:
             return self._stepped(message, self._ports.chunks.get(message.key), ends_at).members
