@@ -367,7 +367,7 @@ class Recorder:
             self._put_back.append((minute_start(control.watermark + 1), self._now()))
         is_behind = control.watermark < control.horizon
         if before is not None and before.lease_until and is_behind and control == freed(before):
-            # The queue did not take all of a minute: the next tick sends the whole of it.
+            # The queue refused a part of a minute: the next tick sends all of it again.
             self._in_vain.append(self._now())
         self._controls[segment] = control
 

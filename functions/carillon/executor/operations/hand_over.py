@@ -100,7 +100,7 @@ class HandingOver:
             try:
                 job = self._ports.jobs.get(operation.owner, job_id)
             except UnreadableRowError:
-                return None  # it may have ended already: it is moved when that is mended
+                return None  # the job may be between its owners: it stays in hand until then
             if job is None:
                 return f"{job_id}: it is gone"
             if is_begun(job, operation):

@@ -21,6 +21,7 @@ from carillon.schedules import Schedule
 _CLAIMED_WITHIN = timedelta(days=1)
 """How late a chunk may be claimed: its message waits through a backlog or an outage."""
 _NOWHERE = Place(-1, Lane.NORMAL, 0)
+"""The place of a record that covers nothing: no segment has this number, so no chunk is there."""
 _SECOND = timedelta(seconds=1)
 
 
@@ -79,10 +80,10 @@ def left_by(before: Job, after: Job, lifetime: timedelta) -> GenerationRecord | 
     until_at = before.paused_at or after.updated_at
     if before.place is not None or before.generation != after.generation:
         return _record(before, until_at, lifetime)
-    nothing = _record(after, until_at, lifetime)
-    return nothing and replace(
-        nothing, revision=before.revision, until_at=nothing.from_at, place=_NOWHERE
-    )
+    empty = _record(after, until_at, lifetime)
+    if empty is None:
+        return None
+    return replace(empty, revision=before.revision, until_at=empty.from_at, place=_NOWHERE)
 
 
 def records_of(
