@@ -145,3 +145,8 @@ def test_a_catch_up_has_the_time_that_it_takes_at_its_pace() -> None:
         settle_minutes=3,
     )
     assert run(slow).violations == []
+
+
+def test_ticks_that_begin_a_minute_in_vain_are_no_runaway() -> None:
+    """Seed 9999006265: the queue took a part of each batch."""
+    assert run(scenario_of(9999006265, Chunks.OFF)).violations == []
