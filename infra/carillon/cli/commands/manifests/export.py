@@ -1,12 +1,13 @@
 """`carillon export`: stored jobs and their calendars as a manifest."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from carillon.cli.client import ApiClient, Json, calendar_path
 from carillon.cli.display.progress import progress_bar
+from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.options import FilterOptions
 from carillon.cli.options_table import DEFAULTS
 from carillon.cli.output import printable, write_error, write_json, write_line
@@ -14,6 +15,8 @@ from carillon.cli.session import SessionOptions
 from carillon.manifest.yaml_text import text_of
 
 _HIDDEN = ("name", "revision", "created_at", "updated_at")
+_VERBATIM = ("payload", "schedule")
+_EMPTY = (None, [], {})
 
 
 def export(
@@ -49,9 +52,11 @@ def export(
 
 
 def exported(api: ApiClient, jobs: Sequence[Json], manifest: str | None) -> Json:
-    """The manifest of jobs as the API answers them."""
+    """The manifest of jobs as the API answers them. A calendar that is gone is left out, and named
+    on stderr."""
     followed = {job["calendar"]["name"] for job in jobs if job.get("calendar")}
-    calendars = {name: _calendar(api.get(calendar_path(name))) for name in sorted(followed)}
+    found = {name: _calendar(api, name) for name in sorted(followed)}
+    calendars = {name: calendar for name, calendar in found.items() if calendar is not None}
     return {
         **({"manifest": manifest} if manifest else {}),
         **({"calendars": calendars} if calendars else {}),
@@ -61,23 +66,34 @@ def exported(api: ApiClient, jobs: Sequence[Json], manifest: str | None) -> Json
 
 def _settings(job: Json) -> Json:
     own = {name: job[name] for name in DEFAULTS if name != "name"}
-    return _beside(own, DEFAULTS)
+    return _beyond(own, DEFAULTS)
 
 
-def _beside(own: Json, defaults: Json) -> Json:
-    """The members that differ from their defaults, of objects within, too."""
-    return {
-        name: _beside(value, defaults[name]) if _are_objects(value, defaults.get(name)) else value
+def _beyond(own: Json, defaults: Json) -> Json:
+    """The members that say more than their defaults, of objects within, too: what is empty says
+    nothing where nothing is the default. Words of the user's own stay as they are."""
+    said = {
+        name: _beyond(value, defaults.get(name) or {})
+        if isinstance(value, dict) and name not in _VERBATIM
+        else value
         for name, value in own.items()
         if value != defaults.get(name)
     }
+    return {
+        name: value
+        for name, value in said.items()
+        if name == "payload" or value not in _EMPTY or defaults.get(name) not in _EMPTY
+    }
 
 
-def _are_objects(*values: Any) -> bool:
-    return all(isinstance(value, dict) for value in values)
-
-
-def _calendar(calendar: Json) -> Json:
+def _calendar(api: ApiClient, name: str) -> Json | None:
+    try:
+        calendar = api.get(calendar_path(name))
+    except CliError as error:
+        if error.exit_code is not ExitCode.NOT_FOUND:
+            raise
+        write_error(f"The calendar {name!r} is gone: to apply this manifest, define it")
+        return None
     return {name: value for name, value in calendar.items() if name not in _HIDDEN and value}
 
 
