@@ -16,7 +16,7 @@ from carillon.manifest.yaml_text import text_of
 
 _HIDDEN = ("name", "revision", "created_at", "updated_at")
 _VERBATIM = ("payload", "schedule")
-_EMPTY = (None, [], {})
+_EMPTY: tuple[object, ...] = (None, [], {})
 
 
 def export(
