@@ -202,6 +202,12 @@ def waits_for_a_share(row: Run) -> bool:
     return row.note is not None and any(each in row.note for each in _SHARES)
 
 
+def _is_put_off(row: Run, at: datetime) -> bool:
+    """Whether the run had looked again, and was put back as it was: it has its turn, and waits for
+    a process with time enough."""
+    return row.next_attempt_at is not None and row.next_attempt_at <= at
+
+
 def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:
     waiting: dict[RunKey, datetime] = {}
     claimed: dict[RunKey, datetime] = {}
@@ -214,7 +220,8 @@ def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:
         if not key.is_occurrence:
             continue
         status = None if write.after is None else write.after.status
-        if status is not RunStatus.SCHEDULED or waits_for_a_share(row):
+        is_waiting = status is RunStatus.SCHEDULED and not waits_for_a_share(row)
+        if not is_waiting or _is_put_off(row, write.at):
             waiting.pop(key, None)
             claimed[key] = write.at
         else:  # what is lost while it passes the gate comes before it is put back

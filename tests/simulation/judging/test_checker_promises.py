@@ -118,10 +118,11 @@ def test_messages_in_flight_stay_in_proportion_to_the_runs_they_are_about() -> N
     assert found(book.evidence(5, loads=[Load(after(1), 368, 77, again=1)])) == []
 
 
-def waits(book: Book, key: RunKey, second: float) -> Run:
+def waits(book: Book, key: RunKey, second: float, until: float | None = None) -> Run:
     """An occurrence is claimed, and put back in its row to wait."""
     row = book.claimed(key, after(second))
     waiting = replace(row, status=RunStatus.SCHEDULED, attempt=0, lease_until=None)
+    waiting = replace(waiting, next_attempt_at=after(until or second + 2))
     return book.written(waiting, after(second + 0.1), f"{key.run_id}/1", "finish")
 
 
@@ -159,6 +160,14 @@ def test_where_calls_take_seconds_one_that_has_its_turn_may_wait_too() -> None:
     slow = replace(evidence.circumstances, latency_seconds=3.0)
     assert "queue_one" in dict(found(evidence))
     assert "queue_one" not in dict(found(replace(evidence, circumstances=slow)))
+
+
+def test_who_has_its_turn_may_wait_for_a_process_with_more_time() -> None:
+    """Its row is put back as it was, with an instant that has come (seed 10000101323)."""
+    book = Book(overlap=Overlap.QUEUE_ONE)
+    waits(book, key_of(40), 43, until=42)
+    waits(book, key_of(50), 44)
+    assert "queue_one" not in dict(found(book.evidence(35)))
 
 
 def test_two_may_wait_where_the_answer_of_a_gate_was_lost() -> None:
