@@ -38,7 +38,8 @@ def uncompleted(known: Known) -> Iterator[Violation]:
                 text = f"{job.schedule.text!r} has no occurrence left, and the job is still there"
                 yield Violation("complete", job_id, text)
         if job.state is JobState.COMPLETED and job.spec.calendar is None:
-            following = job.schedule.next(job.updated_at - timedelta(seconds=job.spread_seconds))
+            since = job.updated_at - timedelta(seconds=job.spread_seconds)
+            following = job.schedule.next(max(since, indexed.from_at))
             if isinstance(job.schedule, Delay):
                 # What follows a run is known to its message alone, but the first one follows none.
                 rows = _outcomes(known, job_id)

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from carillon.domain.events import EventType
+from carillon.domain.job import Generation
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import Concurrency, OnComplete, Overlap, Rate
 from carillon.domain.run import Resolution, Run, RunKey, RunKind, RunStatus
@@ -429,3 +430,15 @@ def test_a_schedule_with_an_end_is_complete_no_sooner() -> None:
     book.becomes(21, book.job.completed(after(21), after(9999)))
     assert found(book.evidence(30)) == []
     assert NOON + timedelta(seconds=20) == after(20)
+
+
+def test_a_job_that_gets_a_window_owes_no_occurrence_of_before_it() -> None:
+    """The last one came when it had none, and ended within the window (seed 10000208723)."""
+    book = Book("every 10s", on_complete=OnComplete.DELETE)
+    ends = replace(book.job, schedule=parse_schedule("every 10s", end_at=after(20)))
+    book.versions[0] = replace(book.versions[0], job=ends)
+    book.ran_at(10, 20)
+    later = Generation("2", after(20))
+    book.becomes(20.1, job_with(book.job, spread_seconds=16, revision=2, generation=later))
+    book.becomes(21, book.job.completed(after(21), after(9999)))
+    assert found(book.evidence(30)) == []
