@@ -145,12 +145,15 @@ class TestRecords:
         assert read.rows == {each.revision: each for each in mine}
         assert kit.chunks.get_records(kit.new_owner(), job_id(), consistent=True).rows == {}
 
-    def test_that_of_a_revision_is_put_anew(self, kit: Kit) -> None:
-        """The commit before was lost."""
+    @pytest.mark.parametrize("is_later_first", [False, True])
+    def test_of_a_revision_that_which_covers_most_stays(
+        self, kit: Kit, *, is_later_first: bool
+    ) -> None:
+        """The commit of one of them was lost."""
         record = a_record(kit.new_owner())
         later = replace(record, until_at=NOW + timedelta(days=3))
-        kit.chunks.put_record(record)
-        kit.chunks.put_record(later)
+        for each in (later, record) if is_later_first else (record, later):
+            kit.chunks.put_record(each)
         read = kit.chunks.get_records(record.owner, record.job_id, consistent=True)
         assert read.rows == {7: later}
 

@@ -61,7 +61,8 @@ class ChunkStore(Protocol):
         ...
 
     def put_record(self, record: GenerationRecord) -> None:
-        """Put the record over whatever is stored for its job and revision."""
+        """Put the record, unless the one that is stored for its job and revision lasts longer:
+        which of several commits has won its writer does not know yet."""
         ...
 
     def get_records(

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from carillon.domain.chunks.history import GenerationRecord
 from carillon.domain.chunks.placing import Plan
 from carillon.domain.job import Generation, Lane
 from carillon.domain.policies import RetryPolicy
@@ -20,7 +21,7 @@ from carillon.stores.pages import Page
 from tests.support.jobs import job_with
 from tests.support.world import LIFETIME
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT
-from tests.unit.executor.packed_kit import HOUR, S, World
+from tests.unit.executor.packed_kit import HOUR, S, World, renewed
 
 
 @pytest.fixture
@@ -340,6 +341,24 @@ class TestGenerations:
         with world.dying(world.jobs, "replace"):
             world.new_generation(job, "30 * * * *")
         world.pack(at=DUE_AT + 2 * HOUR)
+        assert world.shown("a") == [(4, S), (3, S), (2, S)]
+
+    def test_a_change_that_loses_after_a_sleep_hides_nothing(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An operator's machine slept in the middle of its command; by then the owner has changed
+        the job, and the record of what that ended must not shrink to the beginning of the sleep."""
+        job, put_record = world.by_name["a"], world.chunks.put_record
+
+        def sleep_first(record: GenerationRecord) -> None:
+            monkeypatch.undo()
+            world.hours(3)
+            world.new_generation(job, "30 * * * *")
+            put_record(record)
+
+        monkeypatch.setattr(world.chunks, "put_record", sleep_first)
+        moved = replace(renewed(world, job, DUE_AT - timedelta(minutes=1)), segment=3)
+        assert not world.executor_ports.jobs.replace(moved, job.revision)
         assert world.shown("a") == [(4, S), (3, S), (2, S)]
 
     def test_a_change_between_two_reads_hides_nothing(

@@ -69,7 +69,9 @@ class DynamoChunkStore:
         return self._read(by_place, lambda each, item: plan_of(*each, item), consistent=consistent)
 
     def put_record(self, record: GenerationRecord) -> None:
-        self._table.put(record_item_of(record))
+        covers_less = GenerationRow.until_at <= record.until_at
+        is_to_stand = GenerationRow.revision.does_not_exist() | covers_less
+        self._table.put(record_item_of(record), is_to_stand)
 
     def get_records(
         self, owner: str, job_id: str, *, consistent: bool

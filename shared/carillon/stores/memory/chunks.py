@@ -56,7 +56,9 @@ class MemoryChunkStore:
     def put_record(self, record: GenerationRecord) -> None:
         row = replace(record, expires_at=ceil_second(record.expires_at))
         with self._lock:
-            self._records.setdefault((row.owner, row.job_id), {})[row.revision] = row
+            of_job = self._records.setdefault((row.owner, row.job_id), {})
+            if of_job.setdefault(row.revision, row).until_at <= row.until_at:
+                of_job[row.revision] = row
 
     def get_records(
         self, owner: str, job_id: str, *, consistent: bool
