@@ -5,8 +5,11 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import get_origin, get_type_hints
 
 import pytest
+
+from carillon.stores.ports import Stores
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -105,3 +108,9 @@ def test_the_tutorial_has_the_files_of_the_example() -> None:
     example = ROOT / "examples" / "billing"
     for name in ("app.py", "billing/jobs.py", "cdk.json", "jobs.yaml", "requirements.txt"):
         assert f"$ cat {name}\n{(example / name).read_text()}" in page, name
+
+
+def test_every_port_of_a_deployment_is_on_the_page_about_stores() -> None:
+    page = (ROOT / "docs" / "stores.md").read_text()
+    ports = {(get_origin(each) or each).__name__ for each in get_type_hints(Stores).values()}
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.M)) == ports - {"Callable"}
