@@ -52,6 +52,11 @@ class Manifest:
     def of(cls, document: object) -> "Manifest":
         """Raises ManifestRefusedError with all that is wrong with the form of the document; what
         a job or calendar says is left to the API's models."""
+        return cls._part_of(document)._whole()
+
+    @classmethod
+    def _part_of(cls, document: object) -> "Manifest":
+        """As `of`; its profiles may be for jobs of other files."""
         parts: Mapping[Any, Any] = document if isinstance(document, dict) else {}
         errors: list[tuple[Path, str]] = [
             ((str(name),), f"is not a known member: a manifest has {', '.join(_MEMBERS)}")
@@ -77,11 +82,6 @@ class Manifest:
         ]
         calendars = _objects(parts, "calendars", errors)
         simulate = _objects(parts, "simulate", errors)
-        errors += [
-            (("simulate", name), "names no job of this manifest")
-            for name in simulate
-            if name not in jobs
-        ]
         if errors:
             raise ManifestRefusedError(errors)
         return cls(name, jobs, calendars, simulate)
@@ -93,19 +93,27 @@ class Manifest:
         merged = cls(files=tuple(files))
         for number, file in enumerate(files):
             try:
-                part = cls.of(document_of(file.text))
+                part = cls._part_of(document_of(file.text))
             except InvalidFieldError as error:
                 raise InvalidFieldError(error.field, f"{file.name} {error.message}") from error
             except ManifestRefusedError as error:
                 errors = [(path, located(message, file, path)) for path, message in error.errors]
                 raise ManifestRefusedError(errors) from error
             merged = merged._with(part, number)
-        return merged
+        return merged._whole()
 
     def located(self, path: Path, message: str) -> str:
         """The message about a member, with the file and line that has it."""
         number = self.origins.get(path[:2])
         return message if number is None else located(message, self.files[number], path)
+
+    def _whole(self) -> "Manifest":
+        """Raises ManifestRefusedError for profiles of jobs that are not there."""
+        strays = [("simulate", name) for name in self.simulate if name not in self.jobs]
+        if strays:
+            message = "names no job of this manifest"
+            raise ManifestRefusedError([(path, self.located(path, message)) for path in strays])
+        return self
 
     def _with(self, part: "Manifest", number: int) -> "Manifest":
         file = self.files[number]

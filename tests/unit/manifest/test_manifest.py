@@ -83,6 +83,12 @@ def test_several_files_are_one_manifest_each_with_its_own_defaults() -> None:
     assert manifest.located(("jobs", "b", "schedule"), "bad") == "bad (1.yaml, line 1)"
 
 
+def test_what_a_simulation_reads_may_be_in_a_file_of_its_own() -> None:
+    manifest = Manifest.of_files(files("simulate: {a: {seconds: 2}}", "jobs: {a: {}}"))
+
+    assert manifest.simulate == {"a": {"seconds": 2}}
+
+
 @pytest.mark.parametrize(
     ("texts", "told"),
     [
@@ -90,6 +96,7 @@ def test_several_files_are_one_manifest_each_with_its_own_defaults() -> None:
         (("manifest: a", "manifest: b"), "0.yaml has 'a' (1.yaml, line 1)"),
         (("{}", "manifest: a", "manifest: b"), "1.yaml has 'a' (2.yaml, line 1)"),
         (("jobs: {}", "jobs:\n  a:\n    name: b"), "omit it (1.yaml, line 3)"),
+        (("simulate:\n  b: {}", "jobs: {a: {}}"), "names no job of this manifest (0.yaml, line 2)"),
     ],
 )
 def test_a_fault_is_told_with_its_file_and_line(texts: tuple[str, ...], told: str) -> None:
