@@ -101,6 +101,20 @@ def test_a_change_shows_what_differs(carillon: Carillon, file: Path) -> None:
     assert jobs_of(carillon)["sync"]["overlap"] == "skip"
 
 
+def test_what_a_job_says_drives_no_terminal(carillon: Carillon, file: Path) -> None:
+    odd, target = "\x1b[31m", {"type": "task", "name": "t"}
+    jobs: dict[str, Any] = {"a": {"schedule": "every 5m", "target": target, "payload": {odd: 0}}}
+    file.write_text(text_of({"manifest": "m", "jobs": jobs}))
+    carillon("apply", str(file))
+    jobs["a"]["payload"] = {odd: 1}
+    jobs["b"] = {"after": odd, "target": target}
+    file.write_text(text_of({"manifest": "m", "jobs": jobs}))
+
+    shown = carillon("diff", str(file)).stdout
+
+    assert (r"payload.\x1b[31m: 0 -> 1" in shown, odd in shown) == (True, False)
+
+
 def test_what_is_refused_is_told_with_its_line_and_nothing_is_written(
     carillon: Carillon, file: Path
 ) -> None:

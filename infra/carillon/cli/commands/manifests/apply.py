@@ -200,10 +200,11 @@ def _told(manifest: Manifest, item: Json) -> Iterator[str]:
         if not errors:
             yield manifest.located(path, printable(problem.get("detail")))
     for change in item["changes"]:
-        yield f"{change['path']}: {_short(change['before'])} -> {_short(change['after'])}"
+        before, after = _short(change["before"]), _short(change["after"])
+        yield f"{printable(change['path'])}: {before} -> {after}"
     if item.get("sentence"):
         following = item["next_fire_at"]
-        yield f"{item['sentence']}" + (f", next {following}" if following else "")
+        yield printable(item["sentence"]) + (f", next {following}" if following else "")
     elif item["kind"] == "job" and item["action"] == "change":
         yield "fires as before"
     for warning in item["warnings"]:
