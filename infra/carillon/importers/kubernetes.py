@@ -163,7 +163,8 @@ def _policies(spec: Mapping[str, Any], job: Mapping[str, Any]) -> tuple[Json, li
     if policy in _CHANGED:
         notes.append(Note("spec.concurrencyPolicy", _CHANGED[policy]))
     body: Json = {"overlap": _OVERLAPS[policy], **_lateness(spec, notes)}
-    limit = int(job.get("backoffLimit", _BACKOFF_LIMIT))
+    limit = job.get("backoffLimit")
+    limit = _BACKOFF_LIMIT if limit is None else int(limit)
     attempts = min(limit + 1, 100)
     if attempts <= limit:
         message = f"{limit} retries are {attempts - 1} here, the most there are"

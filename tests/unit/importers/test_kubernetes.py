@@ -1,5 +1,6 @@
 """CronJobs of Kubernetes."""
 
+import json
 from typing import Any
 
 import pytest
@@ -74,7 +75,7 @@ def cron_job(**spec: Any) -> Imported:
     """One CronJob with these members of its spec; those of the Job in `job`."""
     job = {"template": {"spec": {"containers": [{"image": "a"}]}}, **spec.pop("job", {})}
     spec = {"schedule": "0 3 * * *", "jobTemplate": {"spec": job}, **spec}
-    return made(str({"kind": "CronJob", "metadata": {"name": "one"}, "spec": spec}))
+    return made(json.dumps({"kind": "CronJob", "metadata": {"name": "one"}, "spec": spec}))
 
 
 def test_a_cron_job_becomes_a_job() -> None:
@@ -217,6 +218,13 @@ def test_limits_beyond_ours_are_cut_and_told() -> None:
     assert found.jobs["one"]["timeout_seconds"] == 30
     place = "jobs.yaml document 1, CronJob/one"
     assert "99 here" in told(found, place, "spec.jobTemplate.spec.backoffLimit")
+
+
+def test_what_is_null_has_its_default_there() -> None:
+    """Templates leave many a value empty."""
+    names = ("suspend", "concurrencyPolicy", "startingDeadlineSeconds")
+    limits = dict.fromkeys(("backoffLimit", "activeDeadlineSeconds"))
+    assert cron_job(**dict.fromkeys(names), job=limits).jobs == cron_job().jobs
 
 
 @pytest.mark.parametrize(
