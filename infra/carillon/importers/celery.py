@@ -5,7 +5,7 @@ Celery is imported by the app itself, not here: its schedules are told apart by 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import timedelta, tzinfo
 from typing import Any
 
 from carillon.errors import InvalidFieldError
@@ -41,7 +41,9 @@ def schedule_of(found: Any, reference: str) -> CelerySchedule:
     if not isinstance(entries, Mapping) or not entries:
         message = f"{reference} has no {_NAMES[0]}: name an app, its settings, or the mapping"
         raise InvalidFieldError("conf", message)
-    zone = None if entries is settings else _first(found, _ZONES)
+    zones = (getattr(found, name, None) for name in (() if entries is settings else _ZONES))
+    # A module may have imported something else that is called `timezone`.
+    zone = next((zone for zone in zones if zone and isinstance(zone, str | tzinfo)), None)
     return CelerySchedule(entries, zone_name(zone))
 
 

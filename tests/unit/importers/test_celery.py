@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -135,6 +135,8 @@ def test_settings_in_a_module_and_their_old_names() -> None:
         CELERYBEAT_SCHEDULE={"a": {"task": "t", "schedule": crontab(0, 3)}},
         CELERY_TIMEZONE="Asia/Tokyo",
     )
+    assert made(settings).jobs["a"]["timezone"] == "Asia/Tokyo"
+    settings.timezone = timezone  # of datetime: what a module has imported is no setting
     assert made(settings).jobs["a"]["timezone"] == "Asia/Tokyo"
 
 
