@@ -223,12 +223,20 @@ def test_attributes_of_classes_are_no_way_out(url: str) -> None:
     ("url", "said"),
     [
         ("redis://localhost/0", "name module:scheduler"),
-        ("sqlite:////nowhere/at/all.db", "OperationalError"),
+        ("sqlite:////nowhere/at/all.db", "/nowhere/at/all.db is no file"),
+        ("sqlite://", "None is no file"),
+        ("sqlite:///file:/nowhere.db?mode=ro&uri=true", "OperationalError"),
     ],
 )
 def test_databases_that_cannot_be_read(url: str, said: str) -> None:
     with pytest.raises(InvalidFieldError, match=said):
         database_entries(url, TABLE, Stubs())
+
+
+def test_a_mistyped_file_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFieldError, match=r"jobs\.sqlite is no file"):
+        database_entries(f"sqlite:///{tmp_path}/jobs.sqlite", TABLE, Stubs())
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("missing", ["sqlalchemy", "apscheduler"])

@@ -7,6 +7,7 @@ in them is executed, and no function of theirs is imported.
 import io
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -49,6 +50,10 @@ def database_entries(url: str, table: str, stubs: Stubs) -> Iterator[Entry]:
     library("apscheduler", "source")
     try:
         engine = sqlalchemy.create_engine(url)
+        path = str(engine.url.database)
+        # A file that is not there would be made.
+        if engine.name == "sqlite" and not path.startswith("file:") and not Path(path).is_file():
+            raise InvalidFieldError("source", f"{path} is no file")
         schema, _, name = table.rpartition(".")
         rows = _rows(engine, sqlalchemy.table(name, schema=schema or None), sqlalchemy)
     except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
