@@ -7,7 +7,7 @@ import typer
 from carillon.cli.client import notification_path
 from carillon.cli.exits import CliError
 from carillon.cli.inputs import read_json
-from carillon.cli.options import Commands, YesOption, confirm
+from carillon.cli.options import Commands, YesOption, confirm, tags_of
 from carillon.cli.output import write_answer, write_done, write_items
 from carillon.cli.session import SessionOptions
 from carillon.errors import InvalidFieldError
@@ -126,18 +126,11 @@ def _body(
     given = {
         "on": on,
         "jobs": jobs,
-        "tags": dict(_tag(text, number) for number, text in enumerate(tags or ())),
+        "tags": tags_of(tags or ()),
         "at_most_every": at_most_every,
         "to": channels[0] if channels else None,
     }
     return {**body, **{each: value for each, value in given.items() if value not in (None, [], {})}}
-
-
-def _tag(text: str, number: int) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise InvalidFieldError(f"tags[{number}]", f"{text!r} is not KEY=VALUE")
-    return key, value
 
 
 def _cell(notification: dict[str, Any], column: str) -> Any:
