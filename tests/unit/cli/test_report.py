@@ -30,6 +30,12 @@ def test_days_are_added_up_and_lags_are_those_of_the_worst() -> None:
     assert (b["of"], b["success"], b["lag_p99"], b["late"]) == ("b", 0.99, 7.0, "1 of 2 d")
 
 
+def test_the_jobs_with_an_empty_tag_are_not_called_all() -> None:
+    buckets = [_bucket("team:", succeeded=1), _bucket("team:a", succeeded=1)]
+
+    assert [row["of"] for row in rows_of(buckets, "team:", {}, 5.0)] == ["", "a"]
+
+
 def test_an_hour_without_a_trace_is_no_success() -> None:
     (row,) = rows_of([_bucket(None, succeeded=1, unknown=3)], "", {}, 5.0)
 

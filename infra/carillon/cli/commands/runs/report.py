@@ -111,7 +111,7 @@ def rows_of(
     for bucket in buckets:
         key = "" if bucket.get("key") is None else str(bucket["key"])
         if key.startswith(wanted):
-            told = str(names.get(key, key.removeprefix(wanted))) or "all jobs"
+            told = str(names.get(key, key.removeprefix(wanted))) if key else "all jobs"
             rows.setdefault(key, Row(told, unit)).add(bucket, target_seconds)
     return [row.told() for row in sorted(rows.values(), key=lambda row: row.of)]
 
