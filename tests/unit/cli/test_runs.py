@@ -9,6 +9,7 @@ from carillon.cli.client import ApiClient
 from carillon.cli.commands.runs import runs as runs_module
 from carillon.cli.commands.runs.runs import write_changes
 from carillon.cli.commands.runs.sources import Across, OfJob
+from carillon.cli.exits import ExitCode
 from carillon.client.resources.following import Follower
 from tests.unit.cli.conftest import SENT, FakeApi, Run
 
@@ -240,6 +241,17 @@ def test_a_job_s_runs_are_filtered_as_they_are_read(signed_in: Run, api: FakeApi
 
     assert [run["run_id"] for run in json.loads(found.stdout)] == ["j1.8", "j1.7"]
     assert signed_in("runs", "list", "j1", "--tag", "a=b").exit_code == 2
+
+
+@pytest.mark.parametrize(("option", "known"), [("status", "timed_out"), ("kind", "backfill")])
+def test_a_mistyped_filter_of_a_job_s_runs_is_refused(
+    signed_in: Run, api: FakeApi, option: str, known: str
+) -> None:
+    refused = signed_in("runs", "list", "j1", f"--{option}", f"{known},failed")
+
+    assert refused.exit_code == ExitCode.BAD_INPUT
+    assert f"  {option}: 'failed' is none of " in refused.stderr
+    assert (known in refused.stderr, api.requests) == (True, [])
 
 
 def test_what_runs_across_jobs_is_followed_without_doubles(api: FakeApi, client: ApiClient) -> None:

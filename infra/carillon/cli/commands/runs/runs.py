@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from carillon.cli.client import run_path
 from carillon.cli.commands.runs.shown import LEAST_NEEDED, run_cell, write_run
 from carillon.cli.commands.runs.sources import Across, OfJob
+from carillon.cli.exits import CliError
 from carillon.cli.options import Commands, SpanOptions, tag_query
 from carillon.cli.output import StreamedTable, write_items, write_json
 from carillon.cli.polling import looks
@@ -67,12 +69,23 @@ def list_runs(
     if job is None:
         source = Across(api, query | words)
     else:
-        chosen = {name: set(text.replace(" ", "").split(",")) for name, text in words.items()}
+        chosen = {name: _values(name, text) for name, text in words.items()}
         source = OfJob(api, api.job_path(job, "/runs"), query, chosen)
     if follow:
         write_changes(source, limit, interval, as_json)
         return
     write_items(source.newest(limit), source.columns, as_json, run_cell, LEAST_NEEDED)
+
+
+def _values(name: str, text: str) -> set[str]:
+    """The values of a filter that this command applies itself; raises CliError as the API does."""
+    from carillon.domain.run import RunKind, RunStatus
+
+    known: type[StrEnum] = RunStatus if name == "status" else RunKind
+    values = set(text.replace(" ", "").split(","))
+    for unknown in sorted(values.difference(known)):
+        raise CliError.bad_field(name, f"{unknown!r} is none of {', '.join(known)}")
+    return values
 
 
 def write_changes(
