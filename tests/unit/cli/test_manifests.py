@@ -361,6 +361,23 @@ def test_a_diff_can_be_rehearsed(carillon: Carillon, file: Path) -> None:
     assert (refused.exit_code, "rehearse:" in refused.stderr) == (ExitCode.BAD_INPUT, True)
 
 
+@pytest.mark.parametrize(
+    ("begun", "action", "fires"), [("paused", "resume", 12), ("active", "pause", 0)]
+)
+def test_a_rehearsal_has_jobs_in_the_state_that_they_are_in(
+    carillon: Carillon, file: Path, begun: str, action: str, fires: int
+) -> None:
+    job = {"schedule": "every 5m", "target": {"type": "task", "name": "t"}, "initial_state": begun}
+    file.write_text(text_of({"manifest": "m", "jobs": {"a": job}}))
+    carillon("apply", str(file))
+    carillon("jobs", action, "a")
+    file.write_text(text_of({"manifest": "m", "jobs": {"B": {**job, "was": "A"}}}))
+
+    plan = carillon("diff", str(file), "--rehearse", "1h").stdout
+
+    assert f"fires {fires} -> {fires};" in plan
+
+
 def test_a_rehearsal_has_the_jobs_that_stay_whatever_they_are_called(
     carillon: Carillon, file: Path
 ) -> None:

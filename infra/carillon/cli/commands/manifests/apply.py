@@ -122,14 +122,21 @@ def _rehearsed(applier: Applier, span: str, *, prune: bool) -> str:
         raise CliError.from_invalid_field(error) from error
     applier.show(f"simulating {span}, before and after")
     api, manifest = applier.api, applier.manifest
-    stored = api.items("/jobs", None, {"managed_by": f"manifest/{manifest.name}"})
-    before = Manifest.of(exported(api, list(stored), manifest.name))
-    after = manifest
+    stored = list(api.items("/jobs", None, {"managed_by": f"manifest/{manifest.name}"}))
+    before = Manifest.of(exported(api, stored, manifest.name))
+    for job in stored:  # whatever it began with
+        state = "paused" if job["state"] == "paused" else "active"
+        before.jobs[job["name"]]["initial_state"] = state
+    names = {folded(name): name for name in before.jobs}
+    jobs = dict(manifest.jobs)
+    for name, members in manifest.jobs.items():
+        former = names.pop(folded(name), None) or names.pop(former_of(members) or "", None)
+        if former is not None:
+            state = before.jobs[former]["initial_state"]
+            jobs[name] = {**members, "initial_state": state}
     if not prune:
-        gone = {former_of(job) for job in manifest.jobs.values()} | set(map(folded, manifest.jobs))
-        kept = {name: job for name, job in before.jobs.items() if folded(name) not in gone}
-        after = replace(manifest, jobs={**kept, **manifest.jobs})
-    return rehearsed(before, after, begin, until)
+        jobs |= {name: before.jobs[name] for name in names.values()}
+    return rehearsed(before, replace(manifest, jobs=jobs), begin, until)
 
 
 def _exit_code(plan: Plan) -> ExitCode:
