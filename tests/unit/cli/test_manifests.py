@@ -378,6 +378,15 @@ def test_a_rehearsal_has_jobs_in_the_state_that_they_are_in(
     assert f"fires {fires} -> {fires};" in plan
 
 
+def test_both_sides_of_a_rehearsal_have_the_same_targets(carillon: Carillon, file: Path) -> None:
+    job = {"schedule": "every 5m", "target": {"type": "task", "name": "t"}}
+    document = {"manifest": "m", "jobs": {"a": job}, "simulate": {"a": {"copies": 3}}}
+    file.write_text(text_of(document))
+    carillon("apply", str(file))
+
+    assert "fires 36 -> 36;" in carillon("diff", str(file), "--rehearse", "1h").stdout
+
+
 def test_a_rehearsal_has_the_jobs_that_stay_whatever_they_are_called(
     carillon: Carillon, file: Path
 ) -> None:

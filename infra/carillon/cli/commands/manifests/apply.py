@@ -128,14 +128,16 @@ def _rehearsed(applier: Applier, span: str, *, prune: bool) -> str:
         state = "paused" if job["state"] == "paused" else "active"
         before.jobs[job["name"]]["initial_state"] = state
     names = {folded(name): name for name in before.jobs}
-    jobs = dict(manifest.jobs)
+    jobs, profiles = dict(manifest.jobs), {}
     for name, members in manifest.jobs.items():
         former = names.pop(folded(name), None) or names.pop(former_of(members) or "", None)
         if former is not None:
             state = before.jobs[former]["initial_state"]
             jobs[name] = {**members, "initial_state": state}
+            profiles[former] = manifest.simulate.get(name, {})
     if not prune:
         jobs |= {name: before.jobs[name] for name in names.values()}
+    before = replace(before, simulate=profiles)
     return rehearsed(before, replace(manifest, jobs=jobs), begin, until)
 
 
