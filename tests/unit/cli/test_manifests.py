@@ -385,6 +385,11 @@ def test_both_sides_of_a_rehearsal_have_the_same_targets(carillon: Carillon, fil
     carillon("apply", str(file))
 
     assert "fires 36 -> 36;" in carillon("diff", str(file), "--rehearse", "1h").stdout
+    document["simulate"] = {"a": {"copies": 0}}
+    file.write_text(text_of(document))
+    refused = carillon("diff", str(file), "--rehearse", "1h")
+    assert refused.exit_code == ExitCode.BAD_INPUT
+    assert re.search(r"simulate\.a\.copies: .* \(.*, line \d+\)", refused.stderr)
 
 
 def test_a_rehearsal_has_the_jobs_that_stay_whatever_they_are_called(

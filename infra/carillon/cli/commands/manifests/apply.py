@@ -9,7 +9,7 @@ import typer
 from carillon.cli.client import Json
 from carillon.cli.commands.manifests.applying import Applier, Plan, refuse_nameless
 from carillon.cli.commands.manifests.export import exported
-from carillon.cli.commands.manifests.files import FilesArgument, read_manifest
+from carillon.cli.commands.manifests.files import FilesArgument, read_manifest, refusal
 from carillon.cli.commands.manifests.rehearsal import rehearsed
 from carillon.cli.display.progress import progress_bar
 from carillon.cli.exits import CliError, ExitCode
@@ -20,7 +20,7 @@ from carillon.cli.session import SessionOptions
 from carillon.domain.spec.names import folded
 from carillon.domain.spec.together import former_of
 from carillon.errors import InvalidFieldError
-from carillon.manifest.manifest import Manifest
+from carillon.manifest.manifest import Manifest, ManifestRefusedError
 
 PruneOption = Annotated[
     bool, typer.Option("--prune", help="Delete the manifest's jobs that the files do not have.")
@@ -138,7 +138,10 @@ def _rehearsed(applier: Applier, span: str, *, prune: bool) -> str:
     if not prune:
         jobs |= {name: before.jobs[name] for name in names.values()}
     before = replace(before, simulate=profiles)
-    return rehearsed(before, replace(manifest, jobs=jobs), begin, until)
+    try:
+        return rehearsed(before, replace(manifest, jobs=jobs), begin, until)
+    except ManifestRefusedError as error:  # of what only a simulation reads
+        raise refusal(manifest, error.errors) from error
 
 
 def _exit_code(plan: Plan) -> ExitCode:
