@@ -1,7 +1,6 @@
 """`carillon diff` and `carillon apply`."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -10,15 +9,13 @@ from carillon.cli.client import Json
 from carillon.cli.commands.manifests.applying import Applier, Plan, refuse_nameless
 from carillon.cli.commands.manifests.export import exported
 from carillon.cli.commands.manifests.files import FilesArgument, read_manifest, refusal
-from carillon.cli.commands.manifests.rehearsal import rehearsed
+from carillon.cli.commands.manifests.rehearsal import compared, rehearsed
 from carillon.cli.display.progress import progress_bar
 from carillon.cli.exits import CliError, ExitCode
 from carillon.cli.instants import span_of
 from carillon.cli.options import YesOption, confirm_many
 from carillon.cli.output import printable, write_error, write_json, write_line
 from carillon.cli.session import SessionOptions
-from carillon.domain.spec.names import folded
-from carillon.domain.spec.together import former_of
 from carillon.errors import InvalidFieldError
 from carillon.manifest.manifest import Manifest, ManifestRefusedError
 
@@ -127,19 +124,8 @@ def _rehearsed(applier: Applier, span: str, *, prune: bool) -> str:
     for job in stored:  # whatever it began with
         state = "paused" if job["state"] == "paused" else "active"
         before.jobs[job["name"]]["initial_state"] = state
-    names = {folded(name): name for name in before.jobs}
-    jobs, profiles = dict(manifest.jobs), {}
-    for name, members in manifest.jobs.items():
-        former = names.pop(folded(name), None) or names.pop(former_of(members) or "", None)
-        if former is not None:
-            state = before.jobs[former]["initial_state"]
-            jobs[name] = {**members, "initial_state": state}
-            profiles[former] = manifest.simulate.get(name, {})
-    if not prune:
-        jobs |= {name: before.jobs[name] for name in names.values()}
-    before = replace(before, simulate=profiles)
     try:
-        return rehearsed(before, replace(manifest, jobs=jobs), begin, until)
+        return rehearsed(*compared(before, manifest, prune=prune), begin, until)
     except ManifestRefusedError as error:  # of what only a simulation reads
         raise refusal(manifest, error.errors) from error
 

@@ -5,12 +5,29 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from carillon.domain.spec.names import folded
+from carillon.domain.spec.together import former_of
 from carillon.manifest.manifest import Manifest, ManifestRefusedError
 
 if TYPE_CHECKING:
     from carillon.simulation.run import Plan
 
 Summary = Mapping[str, Any]
+
+
+def compared(before: Manifest, after: Manifest, *, prune: bool) -> tuple[Manifest, Manifest]:
+    """Both as they are to be simulated: a job that is there keeps its state, and its target answers
+    before the change as after it. Without `prune` those that `after` does not have stay."""
+    left = {folded(name): name for name in before.jobs}
+    jobs, profiles = dict(after.jobs), {}
+    for name, members in after.jobs.items():
+        former = left.pop(folded(name), None) or left.pop(former_of(members) or "", None)
+        if former is not None:
+            jobs[name] = {**members, "initial_state": before.jobs[former]["initial_state"]}
+            profiles[former] = after.simulate.get(name, {})
+    if not prune:
+        jobs |= {name: before.jobs[name] for name in left.values()}
+    return replace(before, simulate=profiles), replace(after, jobs=jobs)
 
 
 def rehearsed(before: Manifest, after: Manifest, begin: datetime, until: datetime) -> str:
