@@ -462,3 +462,15 @@ def test_they_are_their_owners(client: Client, stranger: Client, world: World) -
     assert client.get("/jobs/nothing/changes").status == 404
     client.delete(f"/jobs/{job_id}")
     assert [each["action"] for each in changes_of(client, job_id)] == ["delete", "create"]
+
+
+def test_a_job_whose_row_has_expired_is_known_by_any_of_its_changes(
+    client: Client, world: World
+) -> None:
+    """A filter that chooses none of them is no reason to call it unknown."""
+    job_id = create(client)["job_id"]
+    del world.jobs._rows[job_id]
+
+    assert changes_of(client, job_id, action="pause") == []
+    assert [each["action"] for each in changes_of(client, job_id)] == ["create"]
+    assert client.get(f"/jobs/{'0' * 26}/changes", action="pause").status == 404

@@ -26,7 +26,9 @@ class ChangeService:
             raise MissingError("job", job_id)
         job = self._stores.jobs.get(owner, job_id)
         page = self._of(owner, (Subject.JOB, job_id), job, limit, cursor, only)
-        if job is None and not page.items and cursor is None:
+        is_unknown = job is None and not page.items and cursor is None
+        # The filter may choose none of those that there are.
+        if is_unknown and not self._changes.of_subject(owner, Subject.JOB, job_id, 1).items:
             raise MissingError("job", job_id)
         return page
 
