@@ -32,7 +32,7 @@ _LATER = at(9, 30)
 
 
 def _pause(until: datetime) -> Request:
-    return lambda api: api.jobs.pause(OWNER, JOB_ID, until=until)
+    return lambda api: api.jobs.pause(OWNER, JOB_ID, resume_at=until)
 
 
 def _resumed_at(end: datetime) -> str:

@@ -135,8 +135,9 @@ class BulkService:
         until: datetime | None = None,
     ) -> ChangedPage:
         """Pause the jobs of the filter; raises what JobService.pause raises, and InvalidFieldError
-        for the cursor. It can be repeated, as the others can."""
-        pause = partial(self._jobs.pause, reason=reason, until=until, only=only, tidy=False)
+        for `until`, before the first, and for the cursor. It can be repeated, as the others can."""
+        resume_at = self._jobs.planner.end_of_pause(until)
+        pause = partial(self._jobs.pause, reason=reason, resume_at=resume_at, only=only, tidy=False)
         return self._change_all(caller, only, cursor, pause, tell)
 
     def resume(

@@ -335,8 +335,9 @@ class JobRoutes(JobResource):
         the new instant."""
         caller = self._caller()
         reason, until = pause_of(body)
+        resume_at = self._service.planner.end_of_pause(until)
         job = self._service.pause(
-            caller.owner, job_id, caller.author, reason=reason, until=until
+            caller.owner, job_id, caller.author, reason=reason, resume_at=resume_at
         ).job
         self._report(Action.JOB_PAUSED, job, caller)
         return self._answers.answer(job)

@@ -245,18 +245,17 @@ class JobService:
         author: Author = SYSTEM,
         *,
         reason: str = "",
-        until: datetime | None = None,
+        resume_at: datetime | None = None,
         only: JobFilter = ANY,
         tidy: bool = True,
     ) -> Changed:
         """The paused job: no scheduled run, retry of one or backfill starts until it is resumed, or
-        `until` an instant, at which it resumes by itself; manual runs, redrives and callbacks do. A
-        paused one stays paused, until the new instant, and its event is published again: the first
-        request may have died before that. Raises InvalidFieldError, and MissingError where it is
-        none of `only` any more.
+        until `resume_at` (of `end_of_pause`), at which it resumes by itself; manual runs, redrives
+        and callbacks do. A paused one stays paused, until the new instant, and its event is
+        published again: the first request may have died before that. Raises MissingError where it
+        is none of `only` any more.
 
         Without `tidy` its entries are left to `tidy_up`."""
-        resume_at = self.planner.end_of_pause(until)
 
         def step(job: Job) -> Changed | None:
             if is_over(job, self._clock.now()):  # what was due since its end is not paused by this

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from carillon.clock import utc_text as text_of
-from carillon.domain.job import JobState
+from carillon.domain.job import Job, JobState
 from tests.unit.api.conftest import NOW, World, create
 from tests.unit.api.gateway import OWNER, Client
 
@@ -75,3 +75,28 @@ def test_a_change_counts_from_now_on_though_a_resumption_is_overdue(
     job = world.jobs.get(OWNER, job_id)
     assert job is not None
     assert len(list(job.schedule.between(job.generation.from_at, NOW + timedelta(days=1)))) == 3
+
+
+def test_the_end_of_a_pause_of_many_is_judged_once(
+    client: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a call that takes a while would be refused with half of the jobs paused."""
+    ids = [create(client, key=str(number))["job_id"] for number in range(2)]
+    until = text_of(NOW.replace(microsecond=0) + timedelta(seconds=65))
+    replaced = world.jobs.replace
+
+    def slow(job: Job, revision: int) -> bool:
+        world.clock.advance(10)
+        return replaced(job, revision)
+
+    monkeypatch.setattr("carillon.api.jobs.bulk_service.PAGE_SIZE", 1)
+    monkeypatch.setattr(world.jobs, "replace", slow)
+    paused = client.send("POST", "/jobs/pause", {"until": until}, query={"all": "true"})
+
+    assert (paused.status, paused.json["changed"]) == (200, 2)
+    assert {client.get(f"/jobs/{each}").json["resume_at"] for each in ids} == {until}
+
+
+def test_it_is_judged_though_there_is_no_job_to_pause(client: Client) -> None:
+    late = {"until": "2040-01-01T00:00:00Z"}
+    assert client.send("POST", "/jobs/pause", late, query={"parent": "none"}).fields == ["until"]
