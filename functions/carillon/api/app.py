@@ -162,7 +162,7 @@ class Api:
         OperationRoutes(routes, operations, acts, telemetry)
         redriver = Redriver(stores.runs, indexer, clock, entropy, settings.run_lifetime)
         letters = DeadLetterService(jobs, stores.notifications, history, redriver, clock)
-        DeadLetterRoutes(routes, letters, operations, acts, telemetry)
+        DeadLetterRoutes(routes, letters, service, operations, acts, telemetry)
         missed = MissedService(jobs, calendars, history, clock, settings.run_lifetime)
         BackfillRoutes(routes, missed, operations, acts, telemetry)
 

@@ -171,9 +171,7 @@ class World:
         return [self._detail(run) for run in reversed(page.items)]
 
     def _detail(self, run: Run) -> RunDetail:
-        asked_for = self._api.runs.asked(run.key)
-        note = asked_for.note or None if asked_for else None
-        return RunDetail.of(self._history.whole(run), note)
+        return RunDetail.of(self._history.whole(run), self._api.runs.asked(run.key))
 
     @property
     def events(self) -> list[dict[str, Any]]:

@@ -126,5 +126,5 @@ class ActivityRoutes(Resource):
     def get_run_of_any_job(self, run_id: RunId) -> Response[RunWithJob]:
         """With each of its attempts, and the name of its job."""
         run, job_name, asked = self._runs.find(self._owner(), run_id)
-        detail = RunDetail.of(run, asked.note or None if asked else None)
+        detail = RunDetail.of(run, asked)
         return Response(200, JSON, RunWithJob(**detail.__dict__, job_name=job_name))

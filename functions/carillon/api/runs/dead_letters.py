@@ -13,7 +13,7 @@ from carillon.api.jobs.service import JobService
 from carillon.api.operations.models import DeadLetterBody, OperationForm
 from carillon.api.operations.service import OperationService
 from carillon.api.runs.routes import RunDetail, RunForm, RunPage
-from carillon.api.runs.service import run_key_of
+from carillon.api.runs.service import RunService, run_key_of
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo, whole_span
 from carillon.clock import Clock
 from carillon.domain.changes.change import Action as Act
@@ -130,12 +130,14 @@ class DeadLetterRoutes(Resource):
         self,
         routes: Routes,
         service: DeadLetterService,
+        runs: RunService,
         operations: OperationService,
         acts: Acts,
         telemetry: Telemetry,
     ) -> None:
         super().__init__(routes)
         self._service = service
+        self._runs = runs
         self._operations = operations
         self._acts = acts
         self._telemetry = telemetry
@@ -180,7 +182,8 @@ class DeadLetterRoutes(Resource):
             Action.RUN_REDRIVEN, by=caller.author, run_id=run.key.run_id, owner=run.key.owner
         )
         location = f"/jobs/{run.key.job_id}/runs/{run.key.run_id}"
-        return Response(202, JSON, RunDetail.of(run), {"Location": location})
+        detail = RunDetail.of(run, self._runs.asked(run.key))
+        return Response(202, JSON, detail, {"Location": location})
 
     @route(
         "DELETE /dead-letters/<run_id>",

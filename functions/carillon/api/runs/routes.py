@@ -15,6 +15,7 @@ from carillon.api.runs.service import RunService
 from carillon.api.schedules.request_models import FireTimeFrom, FireTimeTo
 from carillon.clock import utc_text
 from carillon.domain.changes.change import Action as Act
+from carillon.domain.idempotency import IdempotencyRecord
 from carillon.domain.run import DeadReason, Resolution, Run, RunKind, RunStatus
 from carillon.domain.spec.fields import Document, JsonText
 from carillon.domain.spec.teams import Role
@@ -139,12 +140,13 @@ class RunDetail(RunForm):
     request_note: str | None
 
     @classmethod
-    def of(cls, run: Run, request_note: str | None = None) -> "RunDetail":
+    def of(cls, run: Run, asked: IdempotencyRecord | None) -> "RunDetail":
+        """`asked` is the record of its request, if it has one."""
         return cls(
             **RunForm.of(run).__dict__,
             attempts=AttemptForm.all_of(run),
             payload_overridden=run.key.has_own_payload,
-            request_note=request_note,
+            request_note=asked.note or None if asked else None,
         )
 
 
@@ -260,8 +262,7 @@ class RunRoutes(Resource):
         self._telemetry.record(
             Action.RUN_CANCELLED, by=caller.author, run_id=run_id, owner=run.key.owner
         )
-        return Response(200, JSON, RunDetail.of(run))
+        return Response(200, JSON, self._detail(run))
 
     def _detail(self, run: Run) -> RunDetail:
-        asked = self._service.asked(run.key)
-        return RunDetail.of(run, asked.note or None if asked else None)
+        return RunDetail.of(run, self._service.asked(run.key))

@@ -1,13 +1,14 @@
 """POST /jobs/{job_id}/run with a payload of its own, and a note."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from carillon.domain.idempotency import record_key_of_run
-from carillon.domain.run import RunKey
-from tests.unit.api.conftest import BODY, World
+from carillon.domain.run import DeadReason, RunKey, RunStatus
+from tests.unit.api.conftest import BODY, NOW, World
 from tests.unit.api.gateway import OWNER, Answer, Client, Json
 
 
@@ -50,6 +51,24 @@ def test_a_run_without_is_as_before(client: Client, world: World, path: str) -> 
         assert (answer.status, answer.json["payload_overridden"]) == (202, False)
     assert answer.json["request_note"] == "why not"
     assert client.post(path).status == 202
+
+
+def test_who_cancels_or_redrives_it_is_told_the_note(
+    client: Client, world: World, path: str
+) -> None:
+    """As those are who read it."""
+    ids = [client.post(path, {"note": "for Ann"}).json["run_id"] for _ in range(2)]
+    run = world.runs.get(RunKey.from_run_id(OWNER, ids[1]))
+    assert run is not None
+    died: Json = {"status": RunStatus.DEAD, "reason": DeadReason.EXHAUSTED, "finished_at": NOW}
+    assert world.runs.claim(replace(run, **died), run)
+
+    cancelled = client.post(f"{path}s/{ids[0]}/cancel")
+    redriven = client.post(f"/dead-letters/{ids[1]}/redrive")
+    assert (cancelled.status, redriven.status) == (200, 202)
+    for answer in (cancelled, redriven):
+        assert answer.json["request_note"] == "for Ann"
+        assert answer.json == client.get(f"{path}s/{answer.json['run_id']}").json
 
 
 def test_under_a_key_it_is_one_run_with_one_payload(client: Client, path: str) -> None:
