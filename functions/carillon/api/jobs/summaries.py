@@ -199,13 +199,12 @@ class SummaryService:
         return found | self._history.latest_of(owner, hidden, RECENT) if hidden else found
 
     def of_id(self, owner: str, only: JobFilter) -> Page[Job] | None:
-        """The page with the job of this id, if it is one of those; None where the beginning of a
-        name is searched for."""
+        """The page with the job of this id; None where none of them has it: names may begin so."""
         if not is_job_id(only.name):
             return None
         job = self._jobs.get(owner, only.name)
         is_found = job is not None and not job.is_tombstone and replace(only, name="").chooses(job)
-        return Page((job,) if job is not None and is_found else ())
+        return Page((job,)) if job is not None and is_found else None
 
     def _found(
         self, owner: str, limit: int, cursor: str | None, only: JobFilter

@@ -139,6 +139,8 @@ def test_lists_are_searched_by_name_id_and_state(client: Client, world: World, v
     assert names(state="active") == ["Nightly report"]
     assert names(state="completed") == ["hourly"]
     assert names(state="active", q="hourly") == []
+    create(client, name=f"{'0' * 26} and more")
+    assert names(q="0" * 26) == [f"{'0' * 26} and more"], "a name may begin as ids look"
 
 
 @pytest.mark.parametrize(
