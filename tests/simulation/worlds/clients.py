@@ -260,7 +260,8 @@ class Clients:
                 return lambda: change(owner, job_id, job_patch(json.loads(body)), None)
             case "pause":
                 until = PauseBody.model_validate_json(body or "{}").until
-                return partial(api.jobs.pause, owner, job_id, CLIENT, until=until)
+                pause, end_of_pause = api.jobs.pause, api.jobs.planner.end_of_pause
+                return lambda: pause(owner, job_id, CLIENT, resume_at=end_of_pause(until))
             case "resume":
                 return partial(api.jobs.resume, owner, job_id, CLIENT)
             case "delete":

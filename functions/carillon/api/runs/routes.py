@@ -140,7 +140,7 @@ class RunDetail(RunForm):
     request_note: str | None
 
     @classmethod
-    def of(cls, run: Run, asked: IdempotencyRecord | None) -> "RunDetail":
+    def of(cls, run: Run, asked: IdempotencyRecord | None = None) -> "RunDetail":
         """`asked` is the record of its request, if it has one."""
         return cls(
             **RunForm.of(run).__dict__,
