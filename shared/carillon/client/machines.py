@@ -15,6 +15,7 @@ from carillon.client.errors import NotAllowed, Unavailable, error_of, unexpected
 from carillon.client.sign_in import Machine, checked_token, checked_url, write_private
 from carillon.client.steps import Answer, Lost, Request, Steps, Wait
 from carillon.client.web_tokens import expiry_of
+from carillon.errors import InvalidFieldError
 
 RENEW_BEFORE = timedelta(minutes=1)
 _LOOK_SECONDS = 0.05
@@ -28,7 +29,7 @@ class MachineToken:
     does a program that makes many requests at once, of which one asks for the token of all.
 
     The API tells where tokens come from, or names the issuer whose description does. A file that
-    cannot be written is done without.
+    cannot be written, or has no token, is done without.
     """
 
     def __init__(self, api_url: str, machine: Machine, folder: Path) -> None:
@@ -59,7 +60,7 @@ class MachineToken:
         return ends_at is not None and clock.now() < ends_at - RENEW_BEFORE
 
     def _kept(self) -> str:
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, InvalidFieldError):
             return checked_token(self._path().read_text())
         return ""
 

@@ -119,6 +119,20 @@ def test_a_home_that_cannot_be_written_is_done_without(
     assert len(script.requests) == 4
 
 
+@pytest.mark.parametrize("content", ["", "ü"])
+def test_a_kept_token_that_is_none_is_done_without(
+    new_client: New, script: Script, folder: Path, content: str
+) -> None:
+    """A machine that loses power may leave an empty file."""
+    told(script, jwt(NOON + HOUR)).then(200, {})
+    new_client(script, MACHINE).status()
+    (file,) = folder.iterdir()
+    file.write_text(content)
+    again = told(Script(), jwt(NOON + 2 * HOUR)).then(200, {})
+    new_client(again, MACHINE).status()
+    assert bearers(again)[-1] == file.read_text() == jwt(NOON + 2 * HOUR)
+
+
 def test_another_issuer_s_description_says_where(new_client: New, script: Script) -> None:
     script.then(200, {"token_url": None, "issuer": "https://login.example/realms/x/"})
     script.then(200, {"token_endpoint": TOKEN_URL})
