@@ -72,8 +72,6 @@ class Session:
         """The answer, which is a success."""
         # Spelled as they are looked for here, whatever the caller's spelling is.
         sent = {name.title(): text for name, text in (headers or {}).items()}
-        if self._tokens is not None:
-            sent["Authorization"] = f"Bearer {(yield from self.token())}"
         if self._team is not None:
             sent["Carillon-Team"] = self._team
         request = Request(method.upper(), self.api_url + path, query or {}, body, sent)
@@ -155,7 +153,7 @@ class Session:
         key = request.headers.get(_KEY)
         may_be_done = False
         for number in range(MOST_REPETITIONS + 1):
-            got: Answer | Lost = yield request
+            got: Answer | Lost = yield (yield from self._authorized(request))
             if isinstance(got, Answer) and 200 <= got.status < 300:
                 return got
             if number == MOST_REPETITIONS or not is_repeated(request, got):
@@ -167,6 +165,13 @@ class Session:
         if may_be_done and request.method == "DELETE" and got.status == 404:
             return replace(got, status=204, content=b"")  # One of those before did it.
         raise error_of(got.status, got.content, got.reason, key)
+
+    def _authorized(self, request: Request) -> Steps[Request]:
+        """The request with a token that is good now: repetitions may outlast one."""
+        if self._tokens is None:
+            return request
+        bearer = f"Bearer {(yield from self.token())}"
+        return replace(request, headers={**request.headers, "Authorization": bearer})
 
 
 def is_repeated(request: Request, got: Answer | Lost) -> bool:

@@ -88,6 +88,21 @@ def test_one_that_does_not_say_when_it_ends_is_asked_each_time(
     assert bearers(script) == ["a", "b"]
 
 
+def test_repetitions_outlast_a_token(new_client: New, script: Script, clock: FakeClock) -> None:
+    """Each answer is waited for 30 s."""
+    tokens = [jwt(NOON + timedelta(seconds=seconds)) for seconds in (80, 3600)]
+    lost = [httpx2.ReadTimeout("no answer")] * 3
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        clock.time += timedelta(seconds=30)
+        return script(request)
+
+    script.answers = [*lost, httpx2.Response(200, json={})]
+    new_client(answer, iter(tokens).__next__).status()
+
+    assert bearers(script) == [tokens[0], *[tokens[1]] * 3]
+
+
 def test_a_stored_token_is_renewed_and_saved(
     new_client: New, script: Script, clock: FakeClock, path: Path
 ) -> None:
