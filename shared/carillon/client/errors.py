@@ -105,13 +105,11 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 
 
-def error_of(
-    status: int, content: bytes, reason: str, idempotency_key: str | None = None
-) -> ApiError:
+def error_of(status: int, content: bytes, reason: str) -> ApiError:
     """The error for an answer that is no success; `reason` is the name of its status."""
     problem = _problem_of(status, content, reason)
     kind = _BY_TYPE.get(problem["type"]) or _BY_STATUS.get(status, ApiError)
-    return kind(problem, idempotency_key)
+    return kind(problem)
 
 
 def _problem_of(status: int, content: bytes, reason: str) -> dict[str, Any]:
@@ -130,10 +128,10 @@ def _problem_of(status: int, content: bytes, reason: str) -> dict[str, Any]:
     return {**problem, "type": str(problem["type"]), "status": status}
 
 
-def unreachable(url: str, reason: str, idempotency_key: str | None = None) -> Unavailable:
+def unreachable(url: str, reason: str) -> Unavailable:
     """The error for a connection that failed."""
     title, detail = "The API cannot be reached", f"{url}: {reason}"
-    return Unavailable(_local(title, detail), idempotency_key)
+    return Unavailable(_local(title, detail))
 
 
 def unexpected(url: str) -> ApiError:

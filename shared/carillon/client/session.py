@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, Self, TypeVar
 
 from carillon.client.clock import Clock
-from carillon.client.errors import error_of, unexpected, unreachable
+from carillon.client.errors import ApiError, error_of, unexpected, unreachable
 from carillon.client.paths import named_job_path, split_job
 from carillon.client.sign_in import checked_url
 from carillon.client.steps import Answer, Lost, Page, Request, Steps, Stream, Wait
@@ -70,8 +70,7 @@ class Session:
         headers: Mapping[str, str] | None = None,
     ) -> Steps[Answer]:
         """The answer, which is a success."""
-        # Spelled as they are looked for here, whatever the caller's spelling is.
-        sent = {name.title(): text for name, text in (headers or {}).items()}
+        sent = dict(headers or {})
         if self._team is not None:
             sent["Carillon-Team"] = self._team
         request = Request(method.upper(), self.api_url + path, query or {}, body, sent)
@@ -88,16 +87,14 @@ class Session:
     ) -> Steps[Any]:
         """The JSON object of the answer, of a type that the caller knows from the description; None
         for an answer without content (204)."""
-        answer = yield from self.send(method, path, query=query, body=body, headers=headers)
-        if answer.status == 204:
-            return None
+        # Spelled as they are looked for here, whatever the caller's spelling is.
+        sent = {name.title(): text for name, text in (headers or {}).items()}
         try:
-            value = json.loads(answer.content)
-        except ValueError:
-            value = None
-        if not isinstance(value, dict):
-            raise unexpected(self.api_url)
-        return value
+            answer = yield from self.send(method, path, query=query, body=body, headers=sent)
+            return None if answer.status == 204 else _object_of(answer, self.api_url)
+        except ApiError as error:
+            error.idempotency_key = sent.get(_KEY)
+            raise
 
     def job_id(self, job: str) -> Steps[str]:
         """The id of the job that a text names by its id or its name."""
@@ -150,7 +147,6 @@ class Session:
                 return
 
     def _exchange(self, request: Request) -> Steps[Answer]:
-        key = request.headers.get(_KEY)
         may_be_done = False
         for number in range(MOST_REPETITIONS + 1):
             got: Answer | Lost = yield (yield from self._authorized(request))
@@ -161,10 +157,10 @@ class Session:
             may_be_done = may_be_done or not _was_not_begun(got)
             yield Wait(wait_seconds(got, number, self._clock.fraction()))
         if isinstance(got, Lost):
-            raise unreachable(self.api_url, got.reason, key)
+            raise unreachable(self.api_url, got.reason)
         if may_be_done and request.method == "DELETE" and got.status == 404:
             return replace(got, status=204, content=b"")  # One of those before did it.
-        raise error_of(got.status, got.content, got.reason, key)
+        raise error_of(got.status, got.content, got.reason)
 
     def _authorized(self, request: Request) -> Steps[Request]:
         """The request with a token that is good now: repetitions may outlast one."""
@@ -172,6 +168,16 @@ class Session:
             return request
         bearer = f"Bearer {(yield from self.token())}"
         return replace(request, headers={**request.headers, "Authorization": bearer})
+
+
+def _object_of(answer: Answer, url: str) -> Json:
+    try:
+        value = json.loads(answer.content)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise unexpected(url)
+    return value
 
 
 def is_repeated(request: Request, got: Answer | Lost) -> bool:

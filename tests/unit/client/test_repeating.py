@@ -5,9 +5,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from carillon.client import Conflict, NotFound, QuotaExceeded, Unavailable
+from carillon.client import ApiError, Conflict, Machine, NotFound, QuotaExceeded, Unavailable
 from carillon.client.session import MOST_REPETITIONS
-from tests.unit.client.conftest import FakeClock, Script
+from tests.unit.client.conftest import FakeClock, New, Script
 
 LOST = httpx2.ReadTimeout("no answer")
 JOB: dict[str, Any] = {"job_id": "j" * 26, "next_cursor": None, "items": []}
@@ -118,6 +118,19 @@ def test_an_error_has_the_key_to_repeat_with(scripted: Any, script: Script) -> N
         scripted.jobs["j" * 26].run()
 
     assert caught.value.idempotency_key == "key-1"
+
+
+def test_so_it_has_where_no_token_is_to_be_had_and_where_another_server_answers(
+    new_client: New, script: Script
+) -> None:
+    """A command says by it how to repeat."""
+    with pytest.raises(Unavailable) as unavailable:
+        new_client(Script().fail(LOST), Machine("c1", "s1")).jobs["j" * 26].run()
+    with pytest.raises(ApiError, match="Unexpected") as unexpected:
+        new_client(script.then(200, ["welcome"])).jobs["j" * 26].run(idempotency_key="mine")
+
+    assert unavailable.value.idempotency_key == "key-1"
+    assert unexpected.value.idempotency_key == "mine"
 
 
 @pytest.mark.parametrize("failure", [503, LOST])
