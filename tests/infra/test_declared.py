@@ -19,7 +19,7 @@ from carillon.api.apply.stack import with_values
 from carillon.cdk import Carillon, Tasks
 from carillon.cdk.constructs.event_rules import event_name
 from carillon.cdk.declared import Declared
-from carillon.cdk.discovery import discover
+from carillon.cdk.discovery import Found, discover
 from carillon.cdk.options import team_name
 from carillon.errors import ConfigurationError
 from tests.infra.stacks import ACCOUNT, REGION, SynthesizedStack, deployed, referred
@@ -273,6 +273,18 @@ def test_values_of_the_deployment_may_be_anywhere_in_a_job(stack: cdk.Stack) -> 
     told = content["jobs"]["report"]["payload"]
     assert set(told["url"]) == set(told["n"][1]["arn"]) == {"$ref"}
     assert values[told["url"]["$ref"]].endswith("?x")
+
+
+def test_a_number_of_the_deployment_is_one(stack: cdk.Stack) -> None:
+    """Such as the port of a database: until then CDK has a number of no meaning in its place."""
+    port = cdk.CfnParameter(stack, "Port", type="Number").value_as_number
+    jobs = Declared(Found(("report",)), lambda service, arn, resource: None)
+    payload = {"text": cdk.Token.as_string(port), "from": port, "to": [port], "size": 1.5}
+    jobs.add("report", {"schedule": "every 5m", "target": "report", "payload": payload}, "here")
+    content, values = jobs.document()
+    assert [stack.resolve(value) for value in values.values()] == [{"Ref": "Port"}] * 2
+    told = with_values(content, dict.fromkeys(values, "5432"))["jobs"]["report"]["payload"]
+    assert told == {"text": "5432", "from": 5432, "to": [5432], "size": 1.5}
 
 
 def test_what_looks_like_a_value_of_the_deployment_stays_what_it_is(stack: cdk.Stack) -> None:

@@ -244,9 +244,10 @@ def _referring(value: Any, values: dict[str, str]) -> Any:
         return {"$ref": made} if made.keys() == {"$ref"} else made
     if isinstance(value, list | tuple):
         return [_referring(each, values) for each in value]
-    if not (isinstance(value, str) and Token.is_unresolved(value)):
+    if not (isinstance(value, str | float) and Token.is_unresolved(value)):
         return value
-    known = {text: key for key, text in values.items()}
-    key = known.get(value, f"t{len(values) + 1}")
-    values[key] = value
+    kind, text = "t" if isinstance(value, str) else "n", Token.as_string(value)
+    known = {(key[0], text): key for key, text in values.items()}
+    key = known.get((kind, text), f"{kind}{len(values) + 1}")
+    values[key] = text
     return {"$ref": key}

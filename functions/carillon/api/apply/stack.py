@@ -110,13 +110,14 @@ def _line(item: Item) -> str:
 
 
 def with_values(document: Any, values: Mapping[str, str]) -> Any:
-    """The document with what was known at deployment only: `{"$ref": "t1"}` is the value t1, and
-    `{"$ref": {"$ref": ...}}` a member `$ref` of the job's own."""
+    """The document with what was known at deployment only: `{"$ref": "t1"}` is the value t1, as
+    `{"$ref": "n1"}` is n1, a number, and `{"$ref": {"$ref": ...}}` a member `$ref` of the job's
+    own."""
     if isinstance(document, dict):
         if document.keys() == {"$ref"}:
             said = document["$ref"]
             if isinstance(said, str):
-                return values[said]
+                return json.loads(values[said]) if said.startswith("n") else values[said]
             document = said
         return {name: with_values(value, values) for name, value in document.items()}
     if isinstance(document, list):
