@@ -34,14 +34,16 @@ def asked(what: str, request: Callable[[], _T]) -> _T:
 def refuse_unsendable(what: str, members: Mapping[str, Any], path: str = "") -> None:
     """Raises RefusedError for a member that no request could carry: JSON has no form for it."""
     for name, value in members.items():
+        default = None if name == "payload" else _time
         try:
-            json.dumps(value, allow_nan=False, ensure_ascii=False, default=_time).encode()
+            json.dumps(value, allow_nan=False, ensure_ascii=False, default=default).encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise RefusedError(told(what, [(f"{path}{name}", f"is not JSON: {error}")])) from None
 
 
 def _time(value: object) -> str:
-    """The member of a job that is a time may be one; raises TypeError for all else."""
+    """A member of a job that is a time may be one, though none in a payload; raises TypeError for
+    all else."""
     if isinstance(value, date):
         return str(value)
     raise TypeError(f"{value!r:.40} has no form in it")

@@ -17,6 +17,7 @@ from carillon.api.runs.routes import RunBody, RunDetail
 from carillon.api.schedules.outlook import outlook_of
 from carillon.domain.job import Job
 from carillon.domain.run import Run
+from carillon.domain.spec.job_spec import JobSpec
 from carillon.domain.spec.names import job_id_of
 from carillon.domain.spec.owners import Author, AuthorKind, Via
 from carillon.manifest.manifest import Manifest, ManifestFile, ManifestRefusedError
@@ -25,7 +26,7 @@ from carillon.services.history import History
 from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.faults import Faults
 from carillon.simulation.run import loop_of
-from carillon.simulation.services import Api, job_body, settings_of
+from carillon.simulation.services import Api, settings_of
 from carillon.simulation.targets import SimulatedTargets
 from carillon.testing.endpoints import Endpoints
 from carillon.testing.refusals import RefusedError, asked, refuse_unsendable, told
@@ -123,7 +124,7 @@ class World:
     def put(self, name: str, **settings: Any) -> JobForm:
         """Make a job what the settings say, all others at their defaults."""
         refuse_unsendable(f"put({name!r})", settings)
-        spec = asked(f"put({name!r})", partial(job_body, {"name": name, **settings}))
+        spec = asked(f"put({name!r})", partial(JobSpec.model_validate, {"name": name, **settings}))
         put = partial(self._api.jobs.put, OWNER, spec, Precondition(), _AUTHOR, force=True)
         asked(f"put({name!r})", put)
         return self.job(name)

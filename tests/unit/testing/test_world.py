@@ -255,7 +255,12 @@ def test_the_same_seed_gives_the_same_result_and_another_another(tmp_path: Path)
             lambda c: c.apply({"jobs": {"a": {"payload": [float("nan")]}}}),
             "apply: jobs.a.payload is not JSON: Out of range",
         ),
-        (lambda c: c.put("a", payload={1, 2}), r"put\('a'\): payload is not JSON: {1, 2} has no"),
+        (lambda c: c.put("a", payload={1, 2}), r"put\('a'\): payload is not JSON: .* set "),
+        (
+            lambda c: c.put("a", payload={"at": datetime(2027, 2, 1)}),
+            "payload is not JSON: .*dateti",
+        ),
+        (lambda c: c.run("sync", payload=datetime(2027, 2, 1)), "run: payload is not JSON"),
         (lambda c: c.put("a", payload="\ud800"), "payload is not JSON: .*surrogates"),
         (lambda c: c.run("sync", payload={1, 2}), "run: payload is not JSON"),
         (lambda c: c.fail("sync", times=0), "times must be at least 1, not 0"),
@@ -277,6 +282,15 @@ def test_bad_input_is_refused_with_its_remedy(carillon: World, ask: Any, message
     carillon.put("sync", schedule="@hourly", target=HOOK)
     with pytest.raises(RefusedError, match=message):
         ask(carillon)
+
+
+def test_the_bounds_of_a_job_are_times_or_texts(carillon: World) -> None:
+    at = datetime(2027, 1, 1, 2, tzinfo=UTC)
+    bounded = {"schedule": "@hourly", "target": HOOK, "start_at": at}
+    carillon.put("put", **bounded)
+    carillon.apply({"jobs": {"applied": bounded}})
+    carillon.run_for("3h")
+    assert times(carillon, "put") == times(carillon, "applied") == ["01 02:00", "01 03:00"]
 
 
 def test_a_file_is_named_with_its_line(carillon: World, tmp_path: Path) -> None:
