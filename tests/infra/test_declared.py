@@ -275,6 +275,16 @@ def test_values_of_the_deployment_may_be_anywhere_in_a_job(stack: cdk.Stack) -> 
     assert values[told["url"]["$ref"]].endswith("?x")
 
 
+def test_a_list_may_be_a_tuple() -> None:
+    jobs = Declared(Found(("report",)), lambda service, arn, resource: None)
+    definition = CLUSTER.replace("cluster/jobs", "task-definition/t:1")
+    target = {"type": "ecs", "task_definition_arn": definition, "cluster_arn": CLUSTER}
+    told = {"schedule": "every 5m", "events": ("run.dead",)}
+    jobs.add("report", {**told, "target": {**target, "subnets": ("subnet-0a1b2c3d",)}}, "here")
+    made = jobs.document()[0]["jobs"]["report"]
+    assert (made["events"], made["target"]["subnets"]) == (["run.dead"], ["subnet-0a1b2c3d"])
+
+
 def test_a_number_of_the_deployment_is_one(stack: cdk.Stack) -> None:
     """Such as the port of a database: until then CDK has a number of no meaning in its place."""
     port = cdk.CfnParameter(stack, "Port", type="Number").value_as_number

@@ -223,7 +223,7 @@ def _sampled(target: Any) -> Any:
 def _sample(sample: str | None, value: Any) -> Any:
     if sample is None:
         return value
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_sample(sample, each) for each in value]
     return sample if Token.is_unresolved(value) else value
 
@@ -232,7 +232,7 @@ def _known(value: Any) -> Any:
     """The value with a text of no meaning for each that is known at deployment only."""
     if isinstance(value, dict):
         return {name: _known(each) for name, each in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_known(each) for each in value]
     return "https://known.at.deployment.example" if Token.is_unresolved(value) else value
 
