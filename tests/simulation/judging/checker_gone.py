@@ -9,7 +9,7 @@ from carillon.audit.evidence import JobVersion, Violation
 from carillon.audit.known import Indexed
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import Run, RunKind, RunStatus
-from carillon.domain.wheel.entry import entries_of, minute_of
+from carillon.domain.wheel.entry import entries_of
 from carillon.schedules import SlotKind
 from tests.simulation.judging.known import Known
 
@@ -29,8 +29,8 @@ def goes_on(known: Known) -> Iterator[Violation]:
     nothing struck at its end; and none of the same minute of an hour comes twice, whatever struck.
 
     Of generations all whose entries stand, without a window; not while a backlog is worked off.
-    The entries of one that ends in the minute in which it began stay where no tick has been there
-    in between, as in a new segment: what is owed before that is to be sent.
+    The entries of one that ends within a minute stay where no tick has been there in between, as in
+    a new segment: what is owed before that is to be sent.
     """
     if not known.evidence.is_complete:
         return
@@ -48,7 +48,7 @@ def goes_on(known: Known) -> Iterator[Violation]:
                 and row.reason in _ORPHANED
                 and row.key.fire_at > ended_at + _ANNOUNCED
             ]
-            is_brief = minute_of(ended_at) == minute_of(indexed.from_at)
+            is_brief = ended_at - indexed.from_at < timedelta(minutes=1)
             if noise and not is_brief and known.is_calm(ended_at - _BEFORE, ended_at + _ANNOUNCED):
                 last = max(noise, key=lambda row: row.key.fire_at)
                 text = (

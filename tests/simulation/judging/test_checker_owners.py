@@ -5,10 +5,20 @@ from dataclasses import replace
 import pytest
 
 from carillon.audit.evidence import Gap
+from carillon.domain.job import Generation
 from carillon.domain.policies import CatchUp, Overlap
 from carillon.domain.run import RunStatus
-from tests.simulation.judging.checker_book import OWNER, Book, after, found, key_of, only
+from tests.simulation.judging.checker_book import (
+    GENERATION_ID,
+    OWNER,
+    Book,
+    after,
+    found,
+    key_of,
+    only,
+)
 from tests.simulation.judging.evidence import Circumstances, RunWrite
+from tests.support.jobs import job_with
 
 PERMITS = Circumstances(owner_concurrent_runs=1)
 PACE = Circumstances(catch_up_per_minute=12)
@@ -125,15 +135,19 @@ def test_of_a_generation_that_has_ended_nothing_more_comes() -> None:
     assert found(book.evidence(1200)) == []
 
 
-@pytest.mark.parametrize(("paused", "is_broken"), [(30, False), (90, True)])
-def test_one_that_ends_in_its_first_minute_may_leave_its_entries(
-    paused: int, is_broken: bool
+@pytest.mark.parametrize(
+    ("begun", "ended", "is_broken"), [(0, 30, False), (43, 60.3, False), (0, 90, True)]
+)
+def test_one_that_ends_within_a_minute_may_leave_its_entries(
+    begun: int, ended: float, is_broken: bool
 ) -> None:
-    """Seed 9910002913: its segment was new, and no tick had been there yet."""
+    """Seeds 9910002913 and 10000310314: its segment was new, and no tick had been there yet."""
     book = Book("* * * * *")
-    if is_broken:
+    begins = Generation(GENERATION_ID, after(begun))
+    book.versions[0] = replace(book.versions[0], job=job_with(book.job, generation=begins))
+    if ended > 60:
         book.ran_at(60)
-    book.delete(paused)
+    book.delete(ended)
     book.skipped(key_of(780), after(780), "deleted")
     assert [rule for rule, _ in found(book.evidence(900))] == ["gone"] * is_broken
 
