@@ -38,7 +38,7 @@ def run_task(client: Any, target: EcsTarget, call: Call) -> Outcome:
             **_place(target),
         )
     except ClientError as error:
-        return _conflict_or_throttling(error)
+        return _refusal_of_ecs(error)
     if answer["failures"]:
         return _not_placed(answer["failures"][0])
     return Success(f"task {answer['tasks'][0]['taskArn']}")
@@ -72,17 +72,19 @@ def _place(target: EcsTarget) -> dict[str, Any]:
     return place
 
 
-def _conflict_or_throttling(error: ClientError) -> Outcome:
+def _refusal_of_ecs(error: ClientError) -> Outcome:
     """The meaning of refusals that only ECS has; raises the error of any other.
 
     A token that was used with other variables, such as the number of the attempt, is a conflict,
     and names the task that was started under it. The throttling of what ECS calls itself, such as
-    the network's interfaces, is told as an invalid parameter.
+    the network's interfaces, is told as an invalid parameter; so is a cluster without instances.
     """
     response: Any = error.response
     code, message = response["Error"].get("Code"), str(response["Error"].get("Message", ""))
     if code == "ConflictException" and response.get("resourceIds"):
         return Success(f"task {response['resourceIds'][0]} (an earlier attempt started it)")
+    if message.startswith("No Container Instances"):
+        return _not_placed({"reason": message})
     inner = re.search(r"\(ErrorCode: (\w+)", message)
     if inner is not None and inner[1] in THROTTLED:
         return coded(inner[1], message)

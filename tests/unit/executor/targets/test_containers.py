@@ -101,6 +101,13 @@ def test_a_task_without_room_may_be_tried_again() -> None:
     assert outcome == Failure(RunError("not_placed", "RESOURCE:MEMORY: arn:aws:ecs:x"))
 
 
+def test_nor_is_one_refused_for_good_whose_cluster_has_no_instance_yet() -> None:
+    """As one that was scaled to none: ECS tells it as an invalid parameter."""
+    told = "No Container Instances were found in your cluster."
+    outcome = run(client_error("InvalidParameterException", told))
+    assert outcome == Failure(RunError("not_placed", told))
+
+
 def test_a_token_in_use_names_the_task_of_an_earlier_attempt() -> None:
     """The variables of two attempts differ, which ECS tells as a conflict."""
     conflict = client_error("ConflictException")
@@ -129,7 +136,7 @@ class OneClient:
             "throttled",
             False,
         ),
-        ("InvalidParameterException", "No Container Instances", "invalid_request", True),
+        ("InvalidParameterException", "Container name is not there.", "invalid_request", True),
         ("PlatformTaskDefinitionIncompatibilityException", "", "invalid_request", True),
         ("ClusterNotFoundException", "", "not_found", True),
         ("AccessDeniedException", "", "access_denied", True),
