@@ -85,6 +85,8 @@ _DENIAL = "AccessDenied"
 
 Send = Callable[[Any, Any, Call], Outcome]
 """Client, target and call to an outcome; raises botocore's errors."""
+LookUp = Callable[[Any, Any], object]
+"""Client and target to what a `Send` needs to know besides, and keeps; raises the same."""
 
 
 @dataclass(slots=True)
@@ -144,9 +146,10 @@ class AwsCaller(Caller):
     for good `access_denied`, `not_found`, `invalid_request`, `payload_too_large`; else AWS's code.
     """
 
-    def __init__(self, service: str, send: Send) -> None:
+    def __init__(self, service: str, send: Send, look_up: LookUp = lambda *_: None) -> None:
         self._clients = AwsClients(service)
         self._send = send
+        self._look_up = look_up
 
     def deliver(self, target: Any, call: Call) -> Outcome:
         deadline = call.deadline()
@@ -161,9 +164,10 @@ class AwsCaller(Caller):
         arn = target.resource_arn
         region = None if arn is None else region_of(arn)
         client = self._clients.get(region, call.timeout_seconds)
-        if deadline.passed:  # nobody waits any more: it must not be called
-            raise TimeoutError
         try:
+            self._look_up(client, target)
+            if deadline.passed:  # nobody waits any more: it must not be called
+                raise TimeoutError
             return self._send(client, target, call)
         except ClientError as error:
             return refusal(error.response)

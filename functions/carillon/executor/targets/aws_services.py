@@ -69,7 +69,8 @@ MOST_URLS = 1000
 
 
 def create_sqs(settings: Settings, clock: Clock) -> AwsCaller:
-    return AwsCaller("sqs", QueueSender().send)
+    sender = QueueSender()
+    return AwsCaller("sqs", sender.send, sender.url)
 
 
 class QueueSender:
@@ -80,7 +81,7 @@ class QueueSender:
 
     def send(self, client: Any, target: SqsTarget, call: Call) -> Outcome:
         answer = client.send_message(
-            QueueUrl=self._url(client, target.queue_arn),
+            QueueUrl=self.url(client, target),
             MessageBody=call.payload,
             MessageAttributes=message_attributes(call),
             **_system_attributes(call),
@@ -88,7 +89,8 @@ class QueueSender:
         )
         return Success(f"message {answer['MessageId']}")
 
-    def _url(self, client: Any, arn: str) -> str:
+    def url(self, client: Any, target: SqsTarget) -> str:
+        arn = target.queue_arn
         known = self._urls.get(arn)
         if known is not None:
             return known

@@ -303,6 +303,33 @@ def test_a_queues_url_is_asked_for_once_while_it_is_used(monkeypatch: pytest.Mon
     assert queues.asked == ["a", "b", "c", "b"]
 
 
+def test_no_message_is_sent_where_its_queue_was_found_after_the_limit() -> None:
+    """The attempt has timed out by then, and its retry sends a message of its own."""
+    found, sent = threading.Event(), threading.Event()
+
+    class SlowQueues(FakeQueues):
+        def get_queue_url(self, QueueName: str, QueueOwnerAWSAccountId: str) -> Any:
+            found.wait(10)
+            return super().get_queue_url(QueueName, QueueOwnerAWSAccountId)
+
+        def send_message(self, QueueUrl: str, **members: Any) -> Any:
+            sent.set()
+            return super().send_message(QueueUrl, **members)
+
+    class Clients(AwsClients):
+        def get(self, region: str | None, limit_seconds: float) -> Any:
+            return SlowQueues()
+
+    unread: Any = None
+    caller = aws_services.create_sqs(unread, unread)
+    caller._clients = Clients("sqs")
+    outcome = caller.deliver(QUEUE, dataclasses.replace(CALL, timeout_seconds=0.1))
+    assert isinstance(outcome, Failure)
+    assert outcome.timed_out
+    found.set()
+    assert not sent.wait(0.3)
+
+
 # -- what goes along
 
 
