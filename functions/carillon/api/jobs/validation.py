@@ -131,11 +131,14 @@ def _refuse_grace(spec: JobSpec) -> None:
 
 
 def _refuse_template(spec: JobSpec) -> None:
-    runs_after = spec.after is not None
-    payload = json.loads(spec.payload)
-    problems = check_template(payload, runs_after=runs_after) if spec.template else []
-    if problems:
+    if problems := _template_problems(spec):
         raise InvalidFieldsError(problems)
+
+
+def _template_problems(spec: JobSpec) -> list[tuple[str, str]]:
+    if not spec.template:
+        return []
+    return check_template(json.loads(spec.payload), runs_after=spec.after is not None)
 
 
 def _refuse_bodiless_payload(spec: JobSpec) -> None:
@@ -159,7 +162,7 @@ def _refuse_large_overrides(spec: JobSpec) -> None:
         for field in (name for name, is_given in needing.items() if is_given):
             message = "needs `target.container`, the name of the container that gets it"
             raise InvalidFieldError(field, message)
-    if spec.template and check_template(json.loads(spec.payload)):
+    if _template_problems(spec):
         return  # it is refused as a template, and could grow without bounds
     values = longest_values(spec.name, spec.tags)
     payload = render_payload(spec.payload, values) if spec.template else spec.payload

@@ -249,6 +249,15 @@ def test_a_payload_that_its_container_could_not_get_is_refused(
     assert allowing.post(f"{path}/run", {"payload": {"a": 1}}).status == 202
 
 
+def test_so_is_one_that_tells_of_the_run_before(allowing: Client) -> None:
+    allowing.post("/jobs", BODY | {"name": "first"})
+    told = {"schedule": None, "after": "first", "template": True, "target": TASK}
+    said = {"of": "{{after.run_id}}"}
+    for payload, status in (({**said, "a": 9000 * "x"}, 422), (said, 201)):
+        answer = allowing.post("/jobs", BODY | told | {"name": "next", "payload": payload})
+        assert answer.status == status, answer.text
+
+
 def test_a_payload_needs_a_container_that_gets_it(allowing: Client) -> None:
     bare = {name: value for name, value in TASK.items() if name != "container"}
     answer = allowing.post("/jobs", BODY | {"target": bare, "payload": {"a": 1}})
