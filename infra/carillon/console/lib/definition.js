@@ -9,12 +9,15 @@ import { team } from "./session.js";
 /** @param {unknown} value @returns {value is Record<string, unknown>} */
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The members that differ from their defaults, of objects within, too. @type {(own: Record<string, any>, defaults: Record<string, any>) => Record<string, any>} */
+/** What says nothing: the API answers members without a value, too. @param {unknown} value */
+const isNothing = (value) => value === null || (typeof value === "object" && !Object.keys(value).length);
+
+/** The members that say more than their defaults, of objects within, too; a payload is whole. @type {(own: Record<string, any>, defaults: Record<string, any>) => Record<string, any>} */
 const beside = (own, defaults) =>
   Object.fromEntries(
     Object.entries(own)
-      .filter(([name, value]) => value !== undefined && JSON.stringify(value) !== JSON.stringify(defaults[name]))
-      .map(([name, value]) => [name, isObject(value) && isObject(defaults[name]) ? beside(value, defaults[name]) : value]),
+      .map(([name, value]) => [name, isObject(value) && name !== "payload" ? beside(value, defaults[name] ?? {}) : value])
+      .filter(([name, value]) => value !== undefined && (name === "payload" || !isNothing(value)) && JSON.stringify(value) !== JSON.stringify(defaults[name])),
   );
 
 /** The settings that differ from their defaults, without the name. @param {Job} job @returns {Record<string, any>} */
