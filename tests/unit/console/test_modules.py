@@ -52,3 +52,15 @@ def test_a_definition_says_what_the_command_exports() -> None:
     assert (told[1]["retry"], told[1]["payload"]) == (retry, more["payload"])
     no_calendars: Any = None
     assert told == list(exported(no_calendars, jobs, None)["jobs"].values())
+
+
+def test_the_parameter_with_a_channels_address_is_shown_and_stays_one() -> None:
+    ops, slack = "/carillon/ops", {"type": "slack", "url": {"parameter": "/carillon/ops"}}
+    shown = (
+        "[m.channelText(given), m.channelOf(given, 'slack', 'x'), m.channelOf(given, 'sns', '')]"
+    )
+    assert made_by("pages/notification.js", shown, slack) == [
+        f"slack {ops}",
+        {"type": "slack", "url": {"parameter": "x"}},
+        {"type": "sns", "topic_arn": ""},
+    ]

@@ -32,11 +32,18 @@ const CHANNELS = {
 /** @type {Body} */
 const FRESH = { on: ["run.dead", "run.missed", "job.paused", "run.recovered"], jobs: "", tags: {}, at_most_every: "15m", to: { type: "slack", url: { secret: "" } } };
 
+/** Where the address of Slack's is kept. @param {Body} to */
+const keptIn = (to) => (to.url?.parameter === undefined ? "secret" : "parameter");
+
 /** @param {Body} to @returns {string} */
 function valueOf(to) {
   const value = to[CHANNELS[to.type]?.[0] ?? ""];
-  return typeof value === "object" && value ? value.secret ?? "" : value ?? "";
+  return (typeof value === "object" ? value?.[keptIn(to)] : value) ?? "";
 }
+
+/** A channel with another type or value. @param {Body} to @param {string} type @param {string} value */
+export const channelOf = (to, type, value) =>
+  ({ ...(to.type === type ? to : {}), type, [CHANNELS[type]?.[0] ?? ""]: type === "slack" ? { [keptIn(to)]: value } : value });
 
 /** @param {Body} to */
 export const channelText = (to) => `${to.type} ${valueOf(to)}`;
@@ -59,8 +66,6 @@ function Form({ found, etag, again }) {
   const [errors, setErrors] = useState(/** @type {import("../lib/api.js").FieldProblem[]} */ ([]));
   const { on, jobs, at_most_every, to } = body;
   const [member, label, hint] = /** @type {[string, string, string]} */ (CHANNELS[to.type] ?? CHANNELS.webhook);
-  /** @param {string} type @param {string} value */
-  const channel = (type, value) => ({ ...(to.type === type ? to : {}), type, [CHANNELS[type]?.[0] ?? ""]: type === "slack" ? { secret: value } : value });
   /** @param {Body} changes */
   const put = (changes) => setBody({ ...body, ...changes });
   const save = async () => {
@@ -98,8 +103,8 @@ function Form({ found, etag, again }) {
     ${found?.is_dead && html`<${Callout} tone="bad" title="The channel does not take messages">${last?.error_message ?? last?.error_kind}<//>`}
     <div class="card"><div class="body fields three">
       ${!found && html`<${Field} label="Name" name="name" value=${name} set=${setName} errors=${errors} hint="small letters, digits, dash" placeholder="ops" />`}
-      <${Field} label="Channel" name="to.type" of=${[["slack", "Slack"], ["email", "E-mail"], ["webhook", "Webhook"], ["sns", "SNS topic"]]} value=${to.type} set=${(/** @type {string} */ type) => put({ to: channel(type, "") })} />
-      <${Field} label=${label} name=${`to.${to.type === "slack" ? "url" : member}`} value=${valueOf(to)} set=${(/** @type {string} */ value) => put({ to: channel(to.type, value) })} placeholder=${hint} errors=${errors} />
+      <${Field} label="Channel" name="to.type" of=${[["slack", "Slack"], ["email", "E-mail"], ["webhook", "Webhook"], ["sns", "SNS topic"]]} value=${to.type} set=${(/** @type {string} */ type) => put({ to: channelOf(to, type, "") })} />
+      <${Field} label=${keptIn(to) === "parameter" ? label.replace("Secret", "Parameter") : label} name=${`to.${to.type === "slack" ? "url" : member}`} value=${valueOf(to)} set=${(/** @type {string} */ value) => put({ to: channelOf(to, to.type, value) })} placeholder=${hint} errors=${errors} />
       <${Field} label="At most one message every" name="at_most_every" value=${at_most_every} set=${(/** @type {string} */ value) => put({ at_most_every: value })} errors=${errors} hint="later ones come in one digest" />
       <${Field} label="Jobs" name="jobs" value=${jobs} set=${(/** @type {string} */ value) => put({ jobs: value })} errors=${errors} placeholder="all" hint="a name, or the beginning of names and *" />
       <${Field} label="Tags" name="tags" value=${tags} set=${setTags} errors=${errors} placeholder="team=billing" hint="all of them, with commas between" />
