@@ -48,6 +48,11 @@ class Claim:
         """True if an executor died on the attempt before."""
         return self.over is not None and self.over.status is RunStatus.RUNNING
 
+    @property
+    def has_announced(self) -> bool:
+        """True if that attempt's call was about to be made, at least: its row had its token."""
+        return self.is_takeover and self.over is not None and self.over.completion is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Defer:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -110,6 +111,17 @@ def test_a_closed_day_leaves_no_row_to_a_message_that_never_comes(world: World) 
     assert world.runs.get(of(first).key) is None
 
 
+def test_what_was_announced_on_an_open_day_is_moved_to_no_other(world: World) -> None:
+    """Its target has begun, and may have reported: the row was removed, as if it never had."""
+    _, job = moving(world, target=REPORTING)
+    world.due(job)
+    world.crash_in_call(of(job))
+    world.close("days", f"{NOON:%Y-%m-%d}")
+    world.clock.advance(LEASE_SECONDS)
+    assert world.handle(of(job)).handled is Handled.RAN
+    assert world.run_of(of(job)).attempt == 2
+
+
 def test_a_write_that_fails_before_the_call_is_no_attempt(world: World, job: Job) -> None:
     second = world.new_generation(job)
     world.due(second)
@@ -182,9 +194,9 @@ def committed(world: World, job: Job, from_at: datetime) -> Job:
     return changed
 
 
-def moving(world: World) -> tuple[Job, Job]:
+def moving(world: World, **settings: Any) -> tuple[Job, Job]:
     """Two generations of a job whose calendar has no closed day yet."""
     world.close("days")
     use = ("days", CalendarRule.NEXT_BUSINESS_DAY)
-    first = world.create("job", "1 12 * * *", retry=RETRY, calendar=use)
+    first = world.create("job", "1 12 * * *", retry=RETRY, calendar=use, **settings)
     return first, world.new_generation(first)

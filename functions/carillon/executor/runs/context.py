@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from carillon.domain.decisions import Claim
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run
@@ -24,7 +25,9 @@ class RunContext:
     ends_at: datetime | None
     before: Run | None = None
 
-    @property
-    def closed_days(self) -> ClosedDays | None:
-        """Those of the job's calendar; None without one. Raises StoreUnavailableError."""
+    def closed_days(self, claim: Claim | None) -> ClosedDays | None:
+        """Those of the job's calendar; None without one, and where an attempt has announced its
+        call, as its day was open then. Raises StoreUnavailableError."""
+        if claim is not None and claim.has_announced:
+            return None
         return self.calendars.closed_days(self.job.owner, self.job.spec.calendar)

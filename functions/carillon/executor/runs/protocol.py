@@ -366,7 +366,7 @@ class RunProtocol:
         job = self._ports.job_of(message)
         context = None if job is None else self._context(message, job, ends_at)
         by_schedule = starting.is_by_schedule(message)
-        closed = context.closed_days if context is not None and by_schedule else None
+        closed = context.closed_days(claim) if context is not None and by_schedule else None
         now, before = self._ports.clock.now(), None if context is None else context.before
         for standing in (message, *running.in_place_of_others(claim, message)):
             start = starting.decide_start(job, standing, now, closed, before)
