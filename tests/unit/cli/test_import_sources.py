@@ -131,11 +131,22 @@ def test_a_beat_schedule_of_this_folder(run: Run) -> None:
     assert jobs["add"]["target"]["name"] == "proj.add"
 
 
-def test_a_database_of_apscheduler_that_is_not_there(run: Run) -> None:
-    result = run("import", "apscheduler", "sqlite:///jobs.db", "--table", "mine")
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("sqlite:///jobs.db", "source: jobs.db is no file"),
+        ("sqlite:///empty.db", "source: has no table mine: name it by --table"),
+    ],
+)
+def test_a_database_or_table_of_apscheduler_that_is_not_there(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.db").touch()
+    result = run("import", "apscheduler", source, "--table", "mine")
 
     assert result.exit_code == 3
-    assert "source: has no table mine: name it by --table" in result.stderr
+    assert message in result.stderr
 
 
 @pytest.mark.usefixtures("moto")
