@@ -153,12 +153,13 @@ def _is_covered(run: Run, rows: Sequence[Run]) -> bool:
 
 
 def _last(rows: Sequence[Run]) -> Iterator[Run]:
-    """Of each run the last redrive: those that have ended, and count."""
+    """Of each run the last redrive that has begun: those that have ended, and count."""
     last: dict[tuple[object, ...], Run] = {}
     for row in rows:
         key = row.key
         name = (key.kind, key.fire_at, key.request_id)
-        is_counted = key.kind not in _UNCOUNTED and not _is_unbegun(row)
+        has_begun = not _is_unbegun(row) and row.status is not RunStatus.SCHEDULED
+        is_counted = key.kind not in _UNCOUNTED and has_begun
         if is_counted and (name not in last or last[name].key.redrive < key.redrive):
             last[name] = row
     return (row for row in last.values() if row.is_final)

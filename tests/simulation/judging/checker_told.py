@@ -58,9 +58,14 @@ def _wants(job: Job, run: Run) -> bool:
 
 
 def _must_be_told(known: Known, jobs: list[Job], row: Run) -> bool:
-    """Whether what follows from the end of a run has surely been done by now."""
-    is_there = all(job.state is not JobState.DELETED for job in jobs)
-    return bool(jobs) and is_there and row.key.fire_at <= known.evidence.until
+    """Whether what follows from the end of a run has surely been done by now. One that a calendar
+    moves to before its job is due when its message comes."""
+    if not jobs or any(job.state is JobState.DELETED for job in jobs):
+        return False
+    is_moved = jobs[-1].spec.calendar is not None
+    is_moved = is_moved and row.key.fire_at <= jobs[-1].generation.from_at
+    due_at = row.started_at if is_moved and row.started_at else row.key.fire_at
+    return due_at <= known.evidence.until
 
 
 def told_of(known: Known) -> Iterator[Violation]:

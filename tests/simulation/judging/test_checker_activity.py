@@ -108,6 +108,20 @@ def test_what_ended_when_the_world_did_may_be_missing_in_a_summary() -> None:
     assert found(book.evidence(25, summed={NOON: right})) == []
 
 
+def test_a_redrive_that_has_not_begun_takes_no_dead_run_out_of_a_summary() -> None:
+    """Seed 9979051069: the operation was cancelled before it had sent the redrive's message."""
+    book = Book()
+    book.ran_at(10, 30)
+    book.died(key_of(20))
+    dead = book.died(key_of(20, RunKind.BACKFILL, request_id="b"), 21)
+    redrive = replace(dead, key=replace(dead.key, redrive=1), status=RunStatus.SCHEDULED, attempt=0)
+    book.written(redrive, after(22), "operation", "claim")
+    right = [Counted(JOB_ID, "", (), after(second), "succeeded") for second in (10, 30)]
+    right += [Counted(JOB_ID, "", (), after(20), "dead")] * 2
+    texts = [text for _, text in found(book.evidence(60, summed={NOON: right}))]
+    assert not any("summed up" in text for text in texts)
+
+
 def test_a_run_that_outlived_its_generation_may_be_missing_in_a_summary() -> None:
     """Seed 6620000112: a change by a slower clock, once the run's executor had read the job."""
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from carillon.domain.calendar import CalendarUse
 from carillon.domain.events import EventType
 from carillon.domain.job import Generation
 from carillon.domain.operation import Operation, OperationKind, OperationState
@@ -13,7 +14,7 @@ from carillon.domain.policies import Concurrency, OnComplete, Overlap, Rate
 from carillon.domain.run import Resolution, Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.completion_spec import CompletionSpec
 from carillon.domain.targets import TaskTarget, WebhookTarget
-from carillon.schedules import parse_schedule
+from carillon.schedules import CalendarRule, parse_schedule
 from tests.simulation.judging.checker_book import (
     GENERATION_ID,
     JOB_ID,
@@ -200,6 +201,16 @@ def test_each_end_that_a_job_wants_to_hear_of_has_a_callback() -> None:
     only(book.evidence(25), "callback", "is dead, and no callback tells of it")
     book.delete(26)
     assert found(book.evidence(27)) == []
+
+
+def test_what_was_moved_to_before_its_job_is_told_of_once_it_has_come() -> None:
+    """Seed 9979051520: the world ended while the callback waited for a permit."""
+    use = CalendarUse(name="closed", rule=CalendarRule.PREVIOUS_BUSINESS_DAY)
+    book = Book(on_success=TELL, calendar=use)
+    book.ran(key_of(-60), 20)
+    told = [rule for rule, _ in found(book.evidence(15))]
+    assert "callback" not in told
+    assert "callback" in [rule for rule, _ in found(book.evidence(25))]
 
 
 def test_nobody_is_called_back_who_does_not_want_it() -> None:
