@@ -18,6 +18,7 @@ from carillon.api.schedules.request_models import whole_span
 from carillon.clock import Clock, Entropy
 from carillon.domain.execution.next_run import message_of_cancelled
 from carillon.domain.execution.stopping import LOOK_SECONDS, NotCancellable, decide_cancel
+from carillon.domain.execution.transitions import EXECUTOR_DIED
 from carillon.domain.idempotency import IdempotencyRecord, record_key, record_key_of_run
 from carillon.domain.job import Job
 from carillon.domain.message import Message
@@ -164,12 +165,14 @@ class RunService:
 
     def _puts(self, cancelled: Run, seen: Run) -> bool:
         """Put the cancelled row over the one that was seen; False where that has changed. A run in
-        a chunk has none: its place is taken once nobody can finish the chunk any more."""
+        a chunk has none: its place is taken once its executor has died, and nobody can finish the
+        chunk any more."""
         if self._runs.claim(cancelled, seen):
             return True
         if self._runs.get(seen.key) is not None or self._history.get(seen.key) not in (None, seen):
             return False
-        if not self._history.fence(seen.key, cancelled.claim_id):
+        has_died = [each.error for each in cancelled.attempts] == [EXECUTOR_DIED]
+        if not has_died or not self._history.fence(seen.key, cancelled.claim_id):
             raise NotCancellableError(seen.key.run_id, _IN_A_CHUNK, LOOK_SECONDS)
         return self._runs.claim(cancelled, None)
 

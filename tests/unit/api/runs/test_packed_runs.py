@@ -218,6 +218,24 @@ def test_what_dies_in_a_chunk_beside_such_a_claim_is_cancelled_as_what_it_is(
     assert attempt["error"]["kind"] == "executor_died"
 
 
+def test_nor_one_whose_chunk_was_held_when_it_was_seen(
+    packed: Packed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the time its chunk is taken its executor has died: no call was stopped (9979053889)."""
+    chunk, runs, clock = packed.claimed(), packed.world.runs, packed.world.clock
+    clock.set(chunk.lease_until - timedelta(seconds=1))
+    claim = runs.claim
+
+    def slowly(run: Run, over: Run | None) -> bool:
+        clock.set(chunk.lease_until)
+        return claim(run, over)
+
+    monkeypatch.setattr(runs, "claim", slowly)
+    assert packed.client.post(f"{packed.run_path}/cancel").status == 409
+    (attempt,) = packed.client.post(f"{packed.run_path}/cancel").json["attempts"]
+    assert attempt["error"]["kind"] == "executor_died"
+
+
 def test_nor_is_the_chunk_taken_that_has_another_run_of_its_instant(
     packed: Packed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
