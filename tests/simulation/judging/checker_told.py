@@ -62,9 +62,9 @@ def _must_be_told(known: Known, jobs: list[Job], row: Run) -> bool:
     moves to before its job is due when its message comes."""
     if not jobs or any(job.state is JobState.DELETED for job in jobs):
         return False
-    is_moved = jobs[-1].spec.calendar is not None
-    is_moved = is_moved and row.key.fire_at <= jobs[-1].generation.from_at
-    due_at = row.started_at if is_moved and row.started_at else row.key.fire_at
+    due_at, job = row.key.fire_at, jobs[-1]
+    if job.spec.calendar is not None and due_at <= job.generation.from_at:
+        due_at = row.started_at or due_at
     return due_at <= known.evidence.until
 
 

@@ -12,11 +12,14 @@ const isObject = (value) => typeof value === "object" && value !== null && !Arra
 /** What says nothing: the API answers members without a value, too. @param {unknown} value */
 const isNothing = (value) => value === null || (typeof value === "object" && !Object.keys(value).length);
 
-/** The members that say more than their defaults, of objects within, too; a payload is whole. @type {(own: Record<string, any>, defaults: Record<string, any>) => Record<string, any>} */
+/** Words of the user's own, which stay as they are. */
+const VERBATIM = ["payload", "schedule"];
+
+/** The members that say more than their defaults, of objects within, too. @type {(own: Record<string, any>, defaults: Record<string, any>) => Record<string, any>} */
 const beside = (own, defaults) =>
   Object.fromEntries(
     Object.entries(own)
-      .map(([name, value]) => [name, isObject(value) && name !== "payload" ? beside(value, defaults[name] ?? {}) : value])
+      .map(([name, value]) => [name, isObject(value) && !VERBATIM.includes(name) ? beside(value, defaults[name] ?? {}) : value])
       .filter(([name, value]) => value !== undefined && (name === "payload" || !isNothing(value)) && JSON.stringify(value) !== JSON.stringify(defaults[name])),
   );
 

@@ -71,18 +71,17 @@ def _settings(job: Json) -> Json:
 
 def _beyond(own: Json, defaults: Json) -> Json:
     """The members that say more than their defaults, of objects within, too: what is empty says
-    nothing where nothing is the default. Words of the user's own stay as they are."""
+    nothing. Words of the user's own stay as they are; an empty payload is one."""
     said = {
         name: _beyond(value, defaults.get(name) or {})
         if isinstance(value, dict) and name not in _VERBATIM
         else value
         for name, value in own.items()
-        if value != defaults.get(name)
     }
     return {
         name: value
         for name, value in said.items()
-        if name == "payload" or value not in _EMPTY or defaults.get(name) not in _EMPTY
+        if value != defaults.get(name) and (name == "payload" or value not in _EMPTY)
     }
 
 
