@@ -31,6 +31,9 @@ OUTCOMES = (
 )
 UNCOUNTED = NO_RUNS | {RunKind.CALLBACK, RunKind.NOTICE}
 """Kinds of which no run counts: of no occurrence, or of no job."""
+_UNBEGUN = (RunStatus.SCHEDULED, RunStatus.CANCELLED)
+"""Statuses of a redrive without an attempt: it waits for its message, or marks a dead letter that
+was discarded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,8 @@ class Evidence:
         seen: set[RunKey] = set()
         for result in results:
             key = result.key
-            if key.redrive and result.status is RunStatus.CANCELLED and not result.attempt:
-                continue  # the mark of a dead letter that was discarded: it stays what it was
+            if key.redrive and not result.attempt and result.status in _UNBEGUN:
+                continue  # what it is to run again stays what it was
             if key.kind is RunKind.MISSED:
                 if key not in seen:
                     seen.add(key)

@@ -1,5 +1,6 @@
 """GET /runs/summary: what became of all that fired."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -59,6 +60,17 @@ def test_successes_are_counted_from_the_history_where_the_feed_has_none(
         ran(world, job, minutes)
     world.clock.advance(3600 + 5)
     assert sums(client) == ([{"succeeded": 11}, {"pending": 1}], True)
+
+
+def test_a_redrive_that_has_yet_to_begin_takes_no_dead_run_away(
+    client: Client, world: World, job: Json
+) -> None:
+    """Seed 9979060281: who asked for it died behind its row, which the feed would not show."""
+    ran(world, job, 5, status=RunStatus.DEAD, attempt=3)
+    dead = RunKey(OWNER, job["job_id"], RunKind.SCHEDULED, FIRED + 5 * MINUTE)
+    ran(world, job, 5, key=replace(dead, redrive=1), status=RunStatus.SCHEDULED, attempt=0)
+    world.clock.advance(600)
+    assert sums(client) == ([{"dead": 1, "pending": 1}], True)
 
 
 def test_what_a_calendar_moves_from_before_the_job_was_made_is_not_due(
