@@ -30,6 +30,9 @@ _COPIES = 4
 """What doubled and dying ticks, creators beside them and duplicates of SQS bring at most, on the
 average of all runs in flight."""
 
+_UNDONE_WITHIN = timedelta(minutes=6)
+"""How long copies of a message last beyond the claim that they have waited for."""
+
 
 def crowded(known: Known) -> Iterator[Violation]:
     """At most `limit` runs of a concurrency key call their targets at once.
@@ -239,8 +242,11 @@ def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:
 
 def in_proportion(known: Known) -> Iterator[Violation]:
     """The messages in flight stay in proportion to the runs that they are about, whatever strikes:
-    copies of a message that waits die out, at any rate of duplication."""
+    copies of a message that waits die out, at any rate of duplication. No row ends those of a run
+    whose claim was undone: that is put off for want of time, or is nobody's."""
+    undone = [write.at for write in known.evidence.writes if write.after is None]
     for load in known.evidence.loads:
-        if load.messages > _FEW_MESSAGES + (_COPIES + load.again) * load.runs:
+        lately = sum(load.at - _UNDONE_WITHIN < at <= load.at for at in undone)
+        if load.messages > _FEW_MESSAGES + (_COPIES + load.again) * load.runs + lately:
             text = f"{load.messages} messages about {load.runs} runs were in flight at {load.at}"
             yield Violation("runaway", "", text)

@@ -6,7 +6,15 @@ import pytest
 
 from carillon.domain.policies import Concurrency, Overlap, Rate
 from carillon.domain.run import Run, RunKey, RunStatus
-from tests.simulation.judging.checker_book import JOB_ID, Book, after, found, key_of, only
+from tests.simulation.judging.checker_book import (
+    GENERATION_ID,
+    JOB_ID,
+    Book,
+    after,
+    found,
+    key_of,
+    only,
+)
 from tests.simulation.judging.evidence import Circumstances, Load
 from tests.support.jobs import job_with
 
@@ -96,6 +104,15 @@ def test_messages_in_flight_stay_in_proportion_to_the_runs_they_are_about() -> N
     only(book.evidence(5, loads=bursting), "runaway", f"about 20 runs were in flight at {after(2)}")
     # Seven reindexings in three minutes had ticks send all of it again each time (9970001957).
     assert found(book.evidence(5, loads=[Load(after(1), 368, 77, again=1)])) == []
+
+
+def test_copies_of_messages_last_while_their_claims_are_undone() -> None:
+    """Seed 9979060517: 15 s of a function's 20 were the target's, and calls of stores took 3 s."""
+    book, load = Book(), Load(after(2), 45, 1)
+    only(book.evidence(5, loads=[load]), "runaway", "45 messages about 1 runs")
+    book.given_back(key_of(-350), GENERATION_ID)
+    assert found(book.evidence(5, loads=[load])) == []
+    only(book.evidence(5, loads=[Load(after(12), 45, 1)]), "runaway", "45 messages about 1 runs")
 
 
 def waits(book: Book, key: RunKey, second: float, until: float | None = None) -> Run:
