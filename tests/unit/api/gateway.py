@@ -3,6 +3,7 @@
 import base64
 import itertools
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -133,11 +134,15 @@ class Client:
 
     def put(self, path: str, body: Any, **headers: str) -> Answer:
         """`headers` by their names in lower case, `_` for `-`."""
-        named = {name.replace("_", "-"): text for name, text in headers.items()}
-        return self.send("PUT", path, body, headers=named or None)
+        return self.send("PUT", path, body, headers=_named(headers))
 
-    def delete(self, path: str) -> Answer:
-        return self.send("DELETE", path)
+    def delete(self, path: str, **headers: str) -> Answer:
+        """`headers` as for `put`."""
+        return self.send("DELETE", path, headers=_named(headers))
+
+
+def _named(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.replace("_", "-"): text for name, text in headers.items()}
 
 
 def answer_of(api: Api, made: Json) -> Answer:

@@ -51,6 +51,8 @@ def test_an_equal_one_stays_and_another_one_is_the_next_revision(client: Client)
     assert put(client, at_most_every="1h")["revision"] == 2
     refused = client.put("/notifications/ops", BODY, **{"If-Match": '"1"'})
     assert refused.status == 412
+    assert client.delete("/notifications/ops", if_match='"1"').status == 412
+    assert client.delete("/notifications/ops", if_match='"2"').status == 204
 
 
 def test_the_etag_of_one_that_was_deleted_is_none_of_the_next_of_its_name(client: Client) -> None:

@@ -123,16 +123,18 @@ class CalendarRoutes(Resource):
         f"DELETE {_PATH}",
         "Delete a calendar",
         {204: "Deleted"},
+        Kind.INVALID_HEADER,
         Kind.NOT_FOUND,
         Kind.CONTENDED,
         Kind.CALENDAR_IN_USE,
+        Kind.REVISION_MISMATCH,
         role=Role.EDITOR,
     )
-    def delete_calendar(self, name: CalendarName) -> Response[None]:
+    def delete_calendar(self, name: CalendarName, if_match: IfMatch = None) -> Response[None]:
         """Refused while any of your first 1,000 jobs follows it: the problem names them. A job
         beyond those then runs as if every day were open."""
-        caller = self._caller()
-        deleted = self._service.delete(caller.owner, name, caller.author)
+        caller, condition = self._caller(), precondition(self._app)
+        deleted = self._service.delete(caller.owner, name, condition.revision, caller.author)
         self._report(Action.CALENDAR_DELETED, deleted, caller)
         return Response(204)
 

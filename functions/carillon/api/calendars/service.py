@@ -128,14 +128,18 @@ class CalendarService:
             return page
         return self._calendars.list(owner, fitting, cursor)
 
-    def delete(self, owner: str, name: str, author: Author = SYSTEM) -> Calendar:
-        """The calendar, gone.
+    def delete(
+        self, owner: str, name: str, revision: int | None = None, author: Author = SYSTEM
+    ) -> Calendar:
+        """The calendar, gone, if it is at `revision` (None: whichever it is at).
 
         Raises CalendarInUseError when any of the owner's first 1,000 jobs follows it (a job beyond
-        them then runs as if every day were open), and ContendedError.
+        them then runs as if every day were open), RevisionMismatchError, and ContendedError.
         """
         for _ in range(ATTEMPTS):
             calendar = self.get(owner, name)
+            if revision not in (None, calendar.revision):
+                raise RevisionMismatchError(revision, calendar.revision, KIND)
             following = self._following(owner, name)
             if following:
                 raise CalendarInUseError(name, following)

@@ -96,14 +96,18 @@ class NotificationRoutes(Resource):
         f"DELETE {_PATH}",
         "Delete a notification",
         {204: "Deleted"},
+        Kind.INVALID_HEADER,
         Kind.NOT_FOUND,
         Kind.CONTENDED,
+        Kind.REVISION_MISMATCH,
         role=Role.ADMIN,
     )
-    def delete_notification(self, name: NotificationName) -> Response[None]:
+    def delete_notification(
+        self, name: NotificationName, if_match: IfMatch = None
+    ) -> Response[None]:
         """No message of it that is on its way is delivered any more."""
-        caller = self._caller()
-        found = self._service.delete(caller.owner, name, caller.author)
+        caller, condition = self._caller(), precondition(self._app)
+        found = self._service.delete(caller.owner, name, condition.revision, caller.author)
         self._report(Action.NOTIFICATION_DELETED, found, caller)
         return Response(204)
 

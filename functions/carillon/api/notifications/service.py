@@ -147,13 +147,18 @@ class NotificationService:
         last = {by_id[each].name: _last(by_id[each], runs) for each, runs in latest.items()}
         return page, {name: run for name, run in last.items() if run is not None}
 
-    def delete(self, owner: str, name: str, author: Author = SYSTEM) -> Notification:
-        """The notification, gone, and its window; what is on its way is not delivered any more.
+    def delete(
+        self, owner: str, name: str, revision: int | None = None, author: Author = SYSTEM
+    ) -> Notification:
+        """The notification, gone, and its window, if it is at `revision` (None: whichever it is
+        at); what is on its way is not delivered any more.
 
-        Raises ContendedError.
+        Raises RevisionMismatchError and ContendedError.
         """
         for _ in range(ATTEMPTS):
             found, _ = self.get(owner, name)
+            if revision not in (None, found.revision):
+                raise RevisionMismatchError(revision, found.revision, KIND)
             window = self._windows.get(owner, name)
             if window is not None and not self._windows.delete(owner, name, window.revision):
                 continue

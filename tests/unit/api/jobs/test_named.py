@@ -252,9 +252,9 @@ def test_no_key_of_a_deleted_job_brings_back_a_later_one(client: Client) -> None
 def test_a_deletion_may_name_its_revision(client: Client, by_name: bool) -> None:
     job_id = put(client).json["job"]["job_id"]
     path = PATH if by_name else f"/jobs/{job_id}"
-    late = client.send("DELETE", path, headers={"If-Match": '"7"'})
+    late = client.delete(path, if_match='"7"')
     assert (late.status, client.get(PATH).status) == (412, 200)
-    assert client.send("DELETE", path, headers={"If-Match": '"1"'}).status == 204
+    assert client.delete(path, if_match='"1"').status == 204
 
 
 def test_settings_that_were_carried_out_revive_nothing(client: Client, world: World) -> None:

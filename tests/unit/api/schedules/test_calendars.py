@@ -104,6 +104,17 @@ def test_preconditions_of_a_change(client: Client, headers: dict[str, str], stat
     assert client.get("/calendars/holidays").json["weekdays"] == expected
 
 
+@pytest.mark.parametrize("tag", ['"2"', "*", None])
+def test_a_calendar_is_deleted_as_it_is_known(client: Client, tag: str | None) -> None:
+    put(client, weekdays=["sat"])
+    put(client, weekdays=["sun"])
+    late = client.delete("/calendars/holidays", if_match='"1"')
+    assert (late.status, late.fields) == (412, ["If-Match"])
+    assert client.get("/calendars/holidays").json["weekdays"] == ["sun"]
+    headers = {} if tag is None else {"if_match": tag}
+    assert client.delete("/calendars/holidays", **headers).status == 204
+
+
 @pytest.mark.parametrize(
     ("headers", "status"), [({"if_none_match": "*"}, 201), ({"if_match": "*"}, 412)]
 )
