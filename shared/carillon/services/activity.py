@@ -12,6 +12,7 @@ from carillon.domain.activity.results import DENSE, Result, told, without_double
 from carillon.errors import InvalidFieldError, StoreUnavailableError, UnreadableRowError
 from carillon.stores.activity import ActivityStore, Record
 from carillon.stores.cursors import decode_cursor, encode_cursor
+from carillon.stores.pages import Page
 
 MOST_DAYS = 8
 """Days that one page looks into: where hardly anything passes its filter it is short, with more to
@@ -120,14 +121,6 @@ class ActivityFilter:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ActivityPage:
-    """Results, those recorded last first; `next_cursor` as in ports.Page."""
-
-    items: tuple[Result, ...]
-    next_cursor: str | None
-
-
 class Activity:
     """Reads an owner's feed; raises StoreUnavailableError."""
 
@@ -142,7 +135,7 @@ class Activity:
         until_at: datetime,
         limit: int,
         cursor: str | None = None,
-    ) -> ActivityPage:
+    ) -> Page[Result]:
         """Results recorded in [from_at, until_at], without those that doubles of the page repeat.
 
         A page ends with a whole record, so it may have some more than `limit`. Raises
@@ -187,8 +180,8 @@ def _weight(record: Record) -> int:
     return max(1, len(record.results) // DENSE)
 
 
-def _page(found: Sequence[Result], next_cursor: str | None) -> ActivityPage:
-    return ActivityPage(tuple(without_doubles(found)), next_cursor)
+def _page(found: Sequence[Result], next_cursor: str | None) -> Page[Result]:
+    return Page(tuple(without_doubles(found)), next_cursor)
 
 
 def _day_of(instant: datetime) -> datetime:

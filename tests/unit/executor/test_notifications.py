@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from carillon.domain.activity.results import Result
 from carillon.domain.job import Job
 from carillon.domain.notifying.notification import Told, notification_id
 from carillon.domain.policies import RetryPolicy
 from carillon.domain.run import RunError, RunKind, RunStatus
 from carillon.errors import StoreUnavailableError
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from carillon.services.activity import ActivityPage
+from carillon.stores.pages import Page
 from tests.support.notification_kit import is_delivery, notify, said
 from tests.support.world import FUNCTION_SECONDS, OWNER, World
 
@@ -306,7 +307,7 @@ def test_a_step_ends_before_its_process_however_long_the_feed_is(
     world.run_until(NOON + 6 * MINUTE)
     read, asked_at = world.executor_ports.feed.read, list[datetime]()
 
-    def slow(*asked: Any) -> ActivityPage:
+    def slow(*asked: Any) -> Page[Result]:
         asked_at.append(world.clock.now())
         assert asked_at[-1] - asked_at[0] < timedelta(seconds=FUNCTION_SECONDS / 2)
         world.clock.advance(8)

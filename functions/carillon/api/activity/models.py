@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeVar
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import BaseModel, Field
 
-from carillon.api.http.fields import UtcTime
+from carillon.api.http.fields import ListForm, UtcTime
 from carillon.api.runs.routes import RunDetail
 from carillon.domain.activity.results import Result
 from carillon.domain.activity.summary import Bucket
@@ -92,12 +92,11 @@ class RunSummary(BaseModel):
         )
 
 
-class ActivityForm(BaseModel):
+class ActivityForm(ListForm):
     """Results, those recorded last first. A page may be short, even empty, with more to come: only
     a null `next_cursor` is the end."""
 
     items: list[RunSummary]
-    next_cursor: str | None
     as_of: UtcTime = Field(description="Goes on as `after`.")
     successes: Literal["all", "counted"] = Field(
         description="`counted`: successes that were alone in their batch are left out; the job's "

@@ -23,6 +23,7 @@ from carillon.api.activity.models import (
     values_of,
 )
 from carillon.api.activity.service import ActivityService, Span
+from carillon.api.http.fields import rest_of
 from carillon.api.http.problems import Kind
 from carillon.api.http.routing import Resource, Routes, route
 from carillon.api.jobs.request_models import TagQuery, filter_of
@@ -86,13 +87,8 @@ class ActivityRoutes(Resource):
             page = self._service.of_job(owner, job, only, span, limit, cursor)
         items = [RunSummary.of(result) for result in page.items]
         successes = "counted" if job is None else "all"
-        return Response(
-            200,
-            JSON,
-            ActivityForm(
-                items=items, next_cursor=page.next_cursor, as_of=as_of, successes=successes
-            ),
-        )
+        form = ActivityForm(items=items, as_of=as_of, successes=successes, **rest_of(page))
+        return Response(200, JSON, form)
 
     @route("GET /runs/summary", "Sum up what has run", {200: "The sums"}, role=Role.VIEWER)
     def sum_up(

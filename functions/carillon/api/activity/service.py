@@ -13,9 +13,10 @@ from carillon.domain.activity.results import Result, result_of
 from carillon.domain.activity.summary import Bucket, buckets
 from carillon.errors import InvalidFieldError
 from carillon.schedules.base import EPOCH
-from carillon.services.activity import KEPT_LONGER, Activity, ActivityFilter, ActivityPage
+from carillon.services.activity import KEPT_LONGER, Activity, ActivityFilter
 from carillon.services.history import History
 from carillon.services.summing import Summing
+from carillon.stores.pages import Page
 
 OVERLAP = timedelta(seconds=10)
 """The span that `after` reads again: clocks differ, and the feed is eventually consistent."""
@@ -65,7 +66,7 @@ class ActivityService:
 
     def across_jobs(
         self, owner: str, only: ActivityFilter, span: Span, limit: int, cursor: str | None
-    ) -> ActivityPage:
+    ) -> Page[Result]:
         """A page of the owner's feed, of which it has what is younger than `lifetime`."""
         now = self._clock.now()
         oldest = [now - self._lifetime, span.from_at, span.after and span.after - OVERLAP]
@@ -83,7 +84,7 @@ class ActivityService:
         span: Span,
         limit: int,
         cursor: str | None,
-    ) -> ActivityPage:
+    ) -> Page[Result]:
         """A page of one job's history, newest fire time first. What is looked through for those to
         choose is read by the hundred, whatever the limit: each page costs several requests."""
         job = self._jobs.find(owner, job_id)
@@ -94,28 +95,28 @@ class ActivityService:
         since = None if span.after is None else span.after - OVERLAP
         takes_all = since is None and only == ActivityFilter()
         size = limit if takes_all else max(limit, _ROWS_AT_ONCE)
-        found: list[Result] = []
+        found, unreadable = list[Result](), dict[str, str]()
         for _ in range(-(-_MOST_ROWS // size)):
             page = self._history.page(
                 owner, job_id, size, cursor, from_at=from_at, until_at=until_at
             )
+            unreadable |= page.unreadable
             for run in page.items:
                 result = result_of(run, job.spec.name, tags)
                 if only.chooses(result) and (since is None or run.updated_at >= since):
                     found.append(result)
                 if len(found) == limit:
                     is_last = run is page.items[-1] and page.next_cursor is None
-                    return ActivityPage(
-                        tuple(found), None if is_last else self._history.behind(run)
-                    )
+                    behind = None if is_last else self._history.behind(run)
+                    return Page(tuple(found), behind, unreadable)
             cursor = page.next_cursor
             if cursor is None:
-                return ActivityPage(tuple(found), None)
+                return Page(tuple(found), None, unreadable)
         # Runs change soon after they fire. Whoever asks again and again for what came since would
         # otherwise be told each time that there is more.
         if since and page.items and all(run.updated_at < since for run in page.items):
             cursor = None
-        return ActivityPage(tuple(found), cursor)
+        return Page(tuple(found), cursor, unreadable)
 
     def summary(
         self,

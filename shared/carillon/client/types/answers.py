@@ -178,11 +178,6 @@ class SummaryForm(TypedDict):
     buckets: list[BucketForm]
     complete: bool
     as_of: str
-class ActivityForm(TypedDict):
-    items: list[RunSummary]
-    next_cursor: str | None
-    as_of: str
-    successes: Literal["all", "counted"]
 class AttemptForm(TypedDict):
     attempt: int
     started_at: str
@@ -243,6 +238,12 @@ class QuotaForm(TypedDict):
     limit: int
     own: bool
     use: int | float | None
+class ActivityForm(TypedDict):
+    next_cursor: str | None
+    unreadable: NotRequired[list[UnreadableForm]]
+    items: list[RunSummary]
+    as_of: str
+    successes: Literal["all", "counted"]
 class ApplyForm(TypedDict):
     items: list[ApplyItemForm]
     counts: dict[str, int]

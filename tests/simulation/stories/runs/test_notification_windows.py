@@ -22,8 +22,8 @@ from carillon.domain.targets import WebhookTarget
 from carillon.errors import QueueUnavailableError
 from carillon.executor.notifying.notifier import Notifier
 from carillon.executor.notifying.window_end import WindowEnd
-from carillon.services.activity import ActivityPage
 from carillon.services.notices import Notices, _record_key
+from carillon.stores.pages import Page
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 SETTLE = timedelta(seconds=70)
@@ -151,12 +151,12 @@ class Ports:
         if not self._answer(effect):
             raise QueueUnavailableError(1, "down")
 
-    def read(self, owner: str, only: Any, from_at: Any, until_at: Any, *_: Any) -> ActivityPage:
+    def read(self, owner: str, only: Any, from_at: Any, until_at: Any, *_: Any) -> Page[Result]:
         def effect() -> tuple[Result, ...]:
             found = ((NOON + timedelta(seconds=at), job, x) for at, job, x in self.state.feed)
             return tuple(_result(job, x, at) for at, job, x in found if from_at <= at <= until_at)
 
-        return ActivityPage(self._answer(effect), None)
+        return Page(self._answer(effect))
 
     def record(self, job: str, since: float) -> None:
         self._answer(

@@ -81,6 +81,7 @@ def test_a_result_as_the_answer_has_it(client: Client, world: World) -> None:
             }
         ],
         "next_cursor": None,
+        "unreadable": [],
         "as_of": "2026-03-01T12:00:00.250Z",
         "successes": "counted",
     }

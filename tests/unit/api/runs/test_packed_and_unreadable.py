@@ -129,6 +129,10 @@ def test_a_chunk_that_cannot_be_read_hides_no_sums(
     answer = client.get("/runs/summary", **SINCE)
     assert (answer.status, answer.json["complete"]) == (200, False), answer.text
     assert sum(each["counts"]["missed"] for each in answer.json["buckets"]) == 0, "it is not known"
+    of_job = client.get("/runs", job=job.job_id, status="succeeded").json
+    assert (of_job["items"], of_job["next_cursor"]) == ([], None)
+    assert [each["reason"] for each in of_job["unreadable"]] == ["chunk: spoilt"]
+    assert of_job["unreadable"] == client.get(f"/jobs/{job.job_id}/runs").json["unreadable"]
 
 
 def test_a_filter_costs_requests_by_the_hundred_rows(
