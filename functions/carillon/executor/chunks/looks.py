@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from carillon.domain.chunks.chunk import Outcome, dead_attempt
 from carillon.domain.chunks.looking import CLAIMED_WITHIN, Look, looks_of, was_just_changed
@@ -22,6 +22,9 @@ from carillon.domain.message import Message
 from carillon.domain.run import Run
 from carillon.executor.ports import ExecutorPorts
 from carillon.services.packed import named_by
+
+_LONGEST_WAIT = timedelta(minutes=2)
+"""For a chunk that has been claimed for long."""
 
 
 class ChunkLooks:
@@ -55,9 +58,10 @@ class ChunkLooks:
                 continue
             if chunk.ends is None:
                 # For some tenths of a second, or as long as its slowest call takes: 2 s at most. Or
-                # its executor has died: its message, which ends it, comes again after minutes.
+                # its executor has died: its message, which ends it, comes again after minutes, or
+                # with this one, once executors are back.
                 reason = "a chunk that has it is under way"
-                longest = max(LONGEST_BRIEF_WAIT, now - chunk.claimed_at)
+                longest = max(LONGEST_BRIEF_WAIT, min(now - chunk.claimed_at, _LONGEST_WAIT))
                 return Defer.twice_as_late(message.starts_at, now, reason, longest=longest)
             outcome = chunk.ends[look.ref].outcome
             if outcome is Outcome.OK:
