@@ -123,15 +123,16 @@ def _wrong_about(known: Known, row: Run, own: set[datetime]) -> Iterator[str]:
     if job.spec.catch_up is CatchUp.ALL or not schedule.is_recurring:
         yield f"its job runs what was missed ({job.spec.catch_up.value})"
     following = schedule.next(key.fire_at)
-    is_due = following is not None and indexed.covers(following)
-    if is_due and following not in own and not _is_beyond(known, following):
+    if following is None or following in own or not indexed.covers(following):
+        return
+    if not _is_beyond(known, following + indexed.spread):
         yield f"it stands before {following}, which has no row of its own"
 
 
-def _is_beyond(known: Known, fire_at: datetime | None) -> bool:
-    """True if a running deployment shows nothing of it yet."""
+def _is_beyond(known: Known, at: datetime) -> bool:
+    """True if a running deployment shows nothing yet of what is due then."""
     evidence = known.evidence
-    return fire_at is not None and evidence.rest_at is not None and fire_at > evidence.until
+    return evidence.rest_at is not None and at > evidence.until
 
 
 def in_gap(gaps: Sequence[Gap], effective_at: datetime) -> bool:

@@ -26,6 +26,7 @@ from tests.support.world import World
 from tests.unit.audit.planting import (
     DEFECTS,
     END,
+    OUTAGE,
     START,
     a_row_is_lost,
     a_run_never_ends,
@@ -204,6 +205,20 @@ def test_nor_is_what_waits_on_the_wheel_in_it_lost() -> None:
     assert [each.promise for each in found(world)] == ["I3"]
     world.run_until(END + timedelta(minutes=5))
     assert found(world) == []
+
+
+def test_an_audit_may_end_between_a_catch_up_and_the_run_that_stands_for_it() -> None:
+    """Seed 10000400496: that is due by then, but for its place in the window."""
+    world = World(START, segments=1)
+    spread = world.create("spread", "every 20s", window="20s", fraction=0.8)
+    assert spread.spread_seconds == 16
+    world.run_until(OUTAGE[0])
+    world.run_until(OUTAGE[1], ticking=False)
+    world.run_until(END)
+    (covers,) = (run for run in world.history(spread) if run.key.kind is RunKind.MISSED)
+    behind = (covers.key.fire_at - START) / timedelta(minutes=1)
+    for seconds in range(60):
+        assert found(world, (0, behind + seconds / 60)) == []
 
 
 def test_segments_beyond_a_lowered_number_are_judged() -> None:
