@@ -136,7 +136,7 @@ class Activity:
         limit: int,
         cursor: str | None = None,
     ) -> Page[Result]:
-        """Results recorded in [from_at, until_at], the last ones first, without what doubles repeat.
+        """Results recorded in [from_at, until_at], the last first, without what doubles repeat.
 
         A page ends with a whole record, so it may have some more than `limit`. Raises
         InvalidFieldError("cursor", …).
