@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from carillon.audit.evidence import Gap, JobVersion
+from carillon.domain.changes.handing_over import begun, ended, settled
 from carillon.domain.job import Generation, Job
-from carillon.domain.operation import Operation
+from carillon.domain.operation import Operation, OperationKind
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import job_id_of
 from tests.simulation.judging.checker import violations
@@ -235,6 +236,25 @@ class Book:
             circumstances=Circumstances(function_timeout_seconds=20),
         )
         return replace(evidence, **members)
+
+
+def handed_over(job: Job, to: str, second: int, place: Job | None = None) -> tuple[Job, Job]:
+    """The tombstone of a job that is handed over to an owner, and the job that begins there."""
+    operation = Operation(
+        owner=job.owner,
+        operation_id="01kbd0000000000000000000p1",
+        kind=OperationKind.HAND_OVER,
+        created_at=after(second),
+        updated_at=after(second),
+        expires_at=after(9999),
+        per_minute=60,
+        to=to,
+    )
+    generation = Generation(f"{GENERATION_ID[:-2]}{second}", after(second))
+    tombstone = ended(job, operation, generation, after(second), after(9999))
+    taken = begun(tombstone, operation, f"{GENERATION_ID[:-2]}{second + 1}", after(second), place)
+    assert taken is not None
+    return settled(tombstone), taken
 
 
 def plain() -> Book:

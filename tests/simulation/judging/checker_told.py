@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
-from carillon.audit.evidence import Violation
+from carillon.audit.evidence import JobVersion, Violation
 from carillon.audit.known import Indexed
 from carillon.audit.outcomes import in_gap
 from carillon.domain.job import MOST_REPLACED, Job, JobState
@@ -146,6 +147,7 @@ def watched(known: Known) -> Iterator[Violation]:
                 yield Violation("watch", job_id, text, fire_at)
         if any(version.job.state is JobState.DELETED for version in versions):
             continue
+        successes = _successes(known, [*rows, *_rows_elsewhere(known, versions)])
         for indexed in known.generations[job_id]:
             yield from _unwatched(known, indexed, rows, within, successes, set(alarms))
 
@@ -164,6 +166,14 @@ def _passed_over_by(known: Known, rows: Sequence[Run], alarm: Run) -> Iterator[R
             writes = known.writes.get(row.key, ())
             if any(write.at < alarm.updated_at for write in writes):
                 yield row
+
+
+def _rows_elsewhere(known: Known, versions: Sequence[JobVersion]) -> Iterator[Run]:
+    """The rows of the jobs that a job was renamed or handed over to: a backfill is of the job that
+    it is now, which may have gone back since. So it may keep the watch from telling, and does not
+    show that it told needlessly."""
+    others = {version.job.renamed_to for version in versions} - {""}
+    return chain.from_iterable(known.rows.get(job_id, ()) for job_id in sorted(others))
 
 
 def _successes(known: Known, rows: Sequence[Run]) -> dict[datetime, list[datetime]]:

@@ -5,9 +5,7 @@ from dataclasses import replace
 import pytest
 
 from carillon.audit.evidence import JobVersion
-from carillon.domain.changes.handing_over import begun, ended, settled
-from carillon.domain.job import Generation, Job
-from carillon.domain.operation import Operation, OperationKind
+from carillon.domain.job import Generation
 from carillon.domain.spec.owners import SYSTEM, Author, AuthorKind, Via
 from tests.simulation.judging.checker_book import (
     GENERATION_ID,
@@ -15,6 +13,7 @@ from tests.simulation.judging.checker_book import (
     Book,
     after,
     found,
+    handed_over,
     key_of,
     only,
 )
@@ -103,25 +102,6 @@ def test_a_death_may_pause_its_job_much_later() -> None:
     book.died(key_of(10))
     book.becomes(670, book.job.paused(after(670), "paused since a run failed"))
     assert "failures" not in dict(found(book.evidence(35)))
-
-
-def handed_over(job: Job, to: str, second: int, place: Job | None = None) -> tuple[Job, Job]:
-    """The tombstone of a job that is handed over to an owner, and the job that begins there."""
-    operation = Operation(
-        owner=job.owner,
-        operation_id="01kbd0000000000000000000p1",
-        kind=OperationKind.HAND_OVER,
-        created_at=after(second),
-        updated_at=after(second),
-        expires_at=after(9999),
-        per_minute=60,
-        to=to,
-    )
-    generation = Generation(f"{GENERATION_ID[:-2]}{second}", after(second))
-    tombstone = ended(job, operation, generation, after(second), after(9999))
-    taken = begun(tombstone, operation, f"{GENERATION_ID[:-2]}{second + 1}", after(second), place)
-    assert taken is not None
-    return settled(tombstone), taken
 
 
 @pytest.mark.parametrize("note", ["paused since a run failed", "paused since another one did"])

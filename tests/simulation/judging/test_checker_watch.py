@@ -1,12 +1,15 @@
 """The checker and missed-run checks: an alert where no success came in time, and nowhere else."""
 
+from dataclasses import replace
+
 import pytest
 
+from carillon.audit.evidence import JobVersion
 from carillon.domain.job import MOST_REPLACED
 from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunKind, RunStatus
 from tests.simulation.judging.checker import violations
-from tests.simulation.judging.checker_book import Book, after, found, key_of, only
+from tests.simulation.judging.checker_book import Book, after, found, handed_over, key_of, only
 
 
 def rings(book: Book, second: int, at: float) -> None:
@@ -99,6 +102,25 @@ def test_the_watch_rings_for_a_success_that_came_late_where_nothing_struck() -> 
     only(book.evidence(125), "watch", "and the watch has told nobody")
     book.faults.append(after(100))
     assert found(book.evidence(125)) == []
+
+
+@pytest.mark.parametrize(("struck_at", "alarms"), [(100, 0), (0, 1)])
+def test_the_watch_counts_a_backfill_of_the_job_that_a_job_was_handed_over_to(
+    struck_at: float, alarms: int
+) -> None:
+    """Seed 9989001329 (a deployment switches chunks): the watch came late, after its success."""
+    book = Book("at 2026-12-01T12:01:00Z", name="book", expect_within=60)
+    book.died(key_of(60))
+    left, there = handed_over(book.job, "owner-2", 70)
+    book.becomes(70, left)
+    key = key_of(60, RunKind.BACKFILL, request_id="b1")
+    book.ran(replace(key, owner=there.owner, job_id=there.job_id), 130)
+    if struck_at:
+        book.faults.append(after(struck_at))
+    evidence = book.evidence(150)
+    versions = {**evidence.versions, there.job_id: [JobVersion(after(70), there)]}
+    evidence = replace(evidence, versions=versions)
+    assert [each.invariant for each in violations(evidence)] == ["watch"] * alarms
 
 
 def test_a_watch_that_nobody_ordered_rings_for_nothing() -> None:
