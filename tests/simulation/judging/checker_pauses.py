@@ -33,8 +33,10 @@ def _wrong(
     known: Known, paused: JobVersion, following: JobVersion | None, resume_at: datetime
 ) -> Iterator[str]:
     next_at = _FOR_EVER if following is None else following.at
-    is_calm = known.is_calm(resume_at - _BEFORE, resume_at + _SOON)
-    is_due = resume_at + _SOON < min(next_at, known.evidence.until)
+    # A hand-over may commit a pause after its end.
+    by_at = max(resume_at, paused.at) + _SOON
+    is_calm = known.is_calm(resume_at - _BEFORE, by_at)
+    is_due = by_at < min(next_at, known.evidence.until)
     if is_due and known.evidence.is_complete and (is_calm or following is None):
         yield "nothing resumed it"
     if following is None:

@@ -62,6 +62,17 @@ def test_its_owner_may_have_resumed_it_in_a_request_that_stood_still() -> None:
     assert "paused" not in dict(found(book.evidence(115)))
 
 
+@pytest.mark.parametrize(("at", "is_late"), [(179, False), (240, True)])
+def test_one_that_is_committed_after_its_end_is_resumed_soon_after(at: float, is_late: bool) -> None:
+    """Seed 9989011523 (a deployment switches chunks): its job was handed over meanwhile, by an
+    executor that slow stores kept until its time was up."""
+    book = Book()
+    book.becomes(170, book.job.paused(after(15), resume_at=after(100)))
+    resume(book, at, 99)
+    texts = [text for name, text in found(book.evidence(245)) if name == "paused"]
+    assert any("nothing resumed it" in text for text in texts) is is_late
+
+
 @pytest.mark.parametrize("begins_after", [100, 105])
 def test_it_begins_where_the_pause_ended(begins_after: int) -> None:
     book = paused()
