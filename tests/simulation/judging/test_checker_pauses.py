@@ -63,7 +63,7 @@ def test_its_owner_may_have_resumed_it_in_a_request_that_stood_still() -> None:
 
 
 @pytest.mark.parametrize(("at", "is_late"), [(179, False), (240, True)])
-def test_one_that_is_committed_after_its_end_is_resumed_soon_after(at: float, is_late: bool) -> None:
+def test_one_that_is_committed_after_its_end_is_resumed_soon(at: float, is_late: bool) -> None:
     """Seed 9989011523 (a deployment switches chunks): its job was handed over meanwhile, by an
     executor that slow stores kept until its time was up."""
     book = Book()
