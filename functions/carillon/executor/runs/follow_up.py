@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from carillon.domain.admission.overlap import misfire
 from carillon.domain.admission.state import job_admission
-from carillon.domain.changes.handing_over import owner_of_now
+from carillon.domain.changes.handing_over import is_in_hand, owner_of_now
 from carillon.domain.decisions import Defer
 from carillon.domain.execution import completing, next_run
 from carillon.domain.execution.callbacks import callback_message, callback_target
@@ -187,11 +187,15 @@ class FollowUp:
 
     def _renamed(self, former: Job, run: Run) -> Job | None:
         """The job under the name, or with the owner, that it has now, where the run was of the last
-        occurrence of all: no run of its own ends it then."""
+        occurrence of all: no run of its own ends it then. While it is between two owners neither
+        has one that could be completed: raises StoreUnavailableError, for the message to come
+        again."""
         is_chain = isinstance(former.schedule, Delay)
         since = former.generation.from_at if is_chain else run.key.fire_at
         if not run.key.is_occurrence or former.schedule.next(since) is not None:
             return None
+        if is_in_hand(former):
+            raise StoreUnavailableError(f"job {former.job_id} is between two owners")
         job = self._ports.jobs.get(owner_of_now(former), former.renamed_to)
         return job if job is not None and job.renamed_from == former.job_id else None
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from carillon.domain.changes.handing_over import is_in_hand
 from carillon.domain.job import Job, JobState
 from carillon.domain.operation import OperationState
-from carillon.domain.policies import CatchUp
+from carillon.domain.policies import CatchUp, OnComplete
 from carillon.domain.run import RunStatus
 from carillon.domain.spec.names import job_id_of
+from carillon.executor.targets import Call, Outcome, Success
 from carillon.schedules import CalendarRule
 from carillon.services.job_quotas import JobQuotas
 from tests.simulation.stories.operators.test_reindexing import twice
@@ -23,7 +25,7 @@ from tests.simulation.stories.owners.test_handing_over import (
     ran_by,
     taken_of,
 )
-from tests.simulation.stories.story import HOUR, MINUTE, NOON, Killed, die, row_of
+from tests.simulation.stories.story import HOUR, MINUTE, NOON, SECOND, Killed, die, row_of
 from tests.support.operation_kit import now_of
 from tests.support.world import OWNER, World, quotas_of
 
@@ -180,6 +182,32 @@ def test_a_pause_ends_though_its_job_s_new_row_comes_later_and_its_process_dies_
     assert run_with_deaths(world, NOON + 31 * MINUTE) == 1
     assert taken_of(world, "job").state is JobState.ACTIVE
     assert [at.minute for at, _ in ran_by(world, "job")] == list(range(10, 32, 2))
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_job_whose_last_run_ends_between_two_owners_is_complete(
+    world: World, is_taken: bool
+) -> None:
+    """A step dies behind the end of the job. It is complete with its first owner, too, where the
+    other one takes its name then."""
+    job = world.create("job", "at 2026-12-01T12:05:00", on_complete=OnComplete.DELETE)
+
+    def behave(call: Call) -> Outcome:
+        hand_over(world)
+        strike(world, 5, die, after=True)
+        with pytest.raises(Killed):
+            world.run_until(world.clock.now() + 5 * SECOND)
+        assert is_in_hand(row_of(world, job))
+        if is_taken:
+            theirs = world.new_job("job", "@daily")
+            assert world.jobs.create(replace(theirs, owner=TEAM, job_id=job_id_of(TEAM, "job")))
+        return Success("done")
+
+    world.targets.behave = behave
+    world.run_until(NOON + 25 * MINUTE)
+    assert not is_in_hand(row_of(world, job))
+    left = row_of(world, job) if is_taken else taken_of(world, "job")
+    assert left.state is JobState.COMPLETED
 
 
 @pytest.mark.parametrize("at", [5, 6, 7, 8])
