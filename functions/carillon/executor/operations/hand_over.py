@@ -111,10 +111,12 @@ class HandingOver:
                 except UnreadableRowError:
                     return None  # its segment's control item: it is moved when that is mended
                 continue
-            reason = "it is gone" if job.is_tombstone else self._refusal(job, operation)
+            # What resumes it may have come, and gone, while it was between its owners.
+            is_awaited = self._is_awaited(job)
+            reason = "" if is_awaited else self._refusal(job, operation)
             if not reason and not self._is_held(operation):
                 return None
-            if not reason and self._is_awaited(job):
+            if is_awaited:
                 reason = self._resumed(job)
             elif not reason:
                 reason = self._end(job, operation)
@@ -131,6 +133,8 @@ class HandingOver:
 
     def _refusal(self, job: Job, operation: Operation) -> str:
         """Why the job stays with its owner; "" where nothing speaks against it."""
+        if job.is_tombstone:
+            return "it is gone"
         if not _filter_of(operation).chooses(job):
             return "it was changed, and is none of those that are handed over"
         try:

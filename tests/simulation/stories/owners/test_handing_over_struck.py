@@ -184,6 +184,33 @@ def test_a_pause_ends_though_its_job_s_new_row_comes_later_and_its_process_dies_
     assert [at.minute for at, _ in ran_by(world, "job")] == list(range(10, 32, 2))
 
 
+def test_so_it_does_where_the_job_goes_back_to_its_first_owner(world: World) -> None:
+    """The other owner has taken its name meanwhile, which hinders the hand-over, not its end."""
+    job = world.create("job", "*/2 * * * *", catch_up=CatchUp.ALL)
+    world.pause(job, until=NOON + 9 * MINUTE)
+    world.run_until(NOON + 5 * MINUTE)
+    hand_over(world)
+    others, replaced = world.executor, world.jobs.replace
+
+    def taking_its_name(job: Job, revision: int) -> bool:
+        world.jobs.replace = late  # type: ignore[method-assign]
+        theirs = world.new_job("job", "@daily")
+        assert world.jobs.create(replace(theirs, owner=TEAM, job_id=job_id_of(TEAM, "job")))
+        return replaced(job, revision)
+
+    def late(job: Job, revision: int) -> bool:
+        world.jobs.replace = replaced  # type: ignore[method-assign]
+        world.executor = others
+        world.run_until(NOON + 11 * MINUTE)
+        assert replaced(job, revision)
+        raise Killed
+
+    world.jobs.replace = taking_its_name  # type: ignore[method-assign]
+    assert run_with_deaths(world, NOON + 31 * MINUTE) == 1
+    assert row_of(world, job).state is JobState.ACTIVE
+    assert ran_by(world, "job") == [(NOON + n * MINUTE, OWNER) for n in range(10, 32, 2)]
+
+
 @pytest.mark.parametrize("is_taken", [False, True])
 def test_a_job_whose_last_run_ends_between_two_owners_is_complete(
     world: World, is_taken: bool
