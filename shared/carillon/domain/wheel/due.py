@@ -72,14 +72,16 @@ def continues_sequence(
     """True if an entry's generation counts, or may yet: the next entry of its sequence is to be
     put.
 
-    `following` is the occurrence of that link. A watch looks after those that its generation still
-    had, whatever has become of it since, unless the job was deleted.
+    `following` is the occurrence of that link: one that the generation still had, and that starts
+    later by its window, is sent whatever has become of the job since. A watch looks after those,
+    too, unless the job was deleted.
     """
-    if job is not None and entry.is_watch and job.state is not JobState.DELETED:
+    if job is not None and not (entry.is_watch and job.state is JobState.DELETED):
         ended_at = job.ended_at(entry.generation_id)
-        if ended_at is not None:
-            return following is None or following <= ended_at
-        if job.generation.generation_id == entry.generation_id:
+        if ended_at is not None and following is not None:
+            return following <= ended_at
+        is_own = job.generation.generation_id == entry.generation_id
+        if entry.is_watch and (is_own or ended_at is not None):
             return True
     if job is not None and job.generation.generation_id == entry.generation_id:
         return job.state is JobState.ACTIVE

@@ -95,6 +95,22 @@ class TestOutages:
         last = next(run for run in world.history(job) if run.key.fire_at == minutes(10)[0])
         assert last.status is (RunStatus.SUCCEEDED if resumed else RunStatus.SKIPPED)
 
+    @pytest.mark.parametrize("resumed", [True, False])
+    def test_what_a_window_puts_off_beyond_a_rare_schedules_end_runs(self, resumed: bool) -> None:
+        """The link before it in its chain is first visited when the generation has ended."""
+        world = World(MIDNIGHT, segments=1)
+        job = world.create("job", "1,51 0 1 12 *", window="50m", fraction=0.9)
+
+        def end() -> None:
+            if resumed:
+                world.new_generation(world.pause(job))
+            else:
+                world.new_generation(job, NEVER_SOON)
+
+        outage(world, (55, end))
+        world.run_until(*minutes(100))
+        assert succeeded(world, job) == minutes(1, 51)
+
     def test_closed_days_before_a_change_are_recorded_and_not_run(self) -> None:
         start = MIDNIGHT - timedelta(minutes=30)
         world = World(start, segments=1)
