@@ -29,7 +29,8 @@ def uncompleted(known: Known) -> Iterator[Violation]:
         job, indexed = versions[-1].job, known.generations[job_id][-1]
         left = None
         if indexed.is_computable and job.spec.calendar is None:
-            left = job.schedule.next(max(known.evidence.until, indexed.from_at))
+            started_by = known.evidence.until - indexed.spread
+            left = job.schedule.next(max(started_by, indexed.from_at))
             due = next(iter(indexed.occurrences(known.evidence.until)), None)
             is_to_go = all(
                 version.job.spec.on_complete is OnComplete.DELETE for version in versions

@@ -36,6 +36,22 @@ def test_a_job_that_is_to_go_with_its_last_run_goes() -> None:
     assert found(book.evidence(15)) == []
 
 
+def test_one_whose_last_run_has_its_place_in_the_window_after_the_end_is_still_there() -> None:
+    """No tick has sent that yet, and nobody waits for it."""
+
+    def story(until: float) -> Evidence:
+        book = Book("every 10s", on_complete=OnComplete.DELETE, spread_seconds=5)
+        ends = replace(book.job, schedule=parse_schedule("every 10s", end_at=after(20)))
+        book.versions[0] = replace(book.versions[0], job=ends)
+        book.ran(key_of(10), 15)
+        if until >= 25:
+            book.ran(key_of(20), 25)
+        return book.evidence(until)
+
+    assert "complete" not in dict(found(story(24)))
+    assert "the job is still there" in dict(found(story(25)))["complete"]
+
+
 def test_a_job_has_no_more_runs_than_it_may() -> None:
     book = Book(max_runs=3)
     book.ran_at(10, 20, 30)
