@@ -98,7 +98,8 @@ def _decided(row: Run, schedule: Schedule) -> Iterator[datetime]:
 def failing_on(known: Known) -> Iterator[Violation]:
     """`pause_after_failures`: a job is paused once so many scheduled runs in a row have died under
     its generation, and not by fewer. Lenient: those that ended near a success, which may be counted
-    in another order."""
+    in another order; and before the generation was committed, which may be counted under the one
+    before."""
     for job_id, versions in known.evidence.versions.items():
         limits = {version.job.spec.pause_after_failures for version in versions}
         if len(limits) != 1 or not known.evidence.is_complete:
@@ -108,20 +109,15 @@ def failing_on(known: Known) -> Iterator[Violation]:
         if limit is None:
             continue
         last = versions[-1].job
-        since = [
-            (at, success)
-            for at, success in ends
-            if last.generation.from_at < at <= known.evidence.until
-        ]
+        committed_at = known.generations[job_id][-1].committed_at
+        since = [(at, success) for at, success in ends if committed_at < at <= known.evidence.until]
         tail = 0
         for _, is_success in reversed(since):
             if is_success:
                 break
             tail += 1
         if last.state is JobState.ACTIVE and tail >= limit:
-            text = (
-                f"{tail} runs in a row have died since {last.generation.from_at}; {limit} pause it"
-            )
+            text = f"{tail} runs in a row have died since {committed_at}; {limit} pause it"
             yield Violation("failures", job_id, text)
         yield from _paused_early(known, job_id, versions, ends, limit)
 

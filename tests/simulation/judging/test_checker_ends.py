@@ -125,6 +125,21 @@ def test_failures_in_a_row_pause_a_job() -> None:
     assert found(book.evidence(35)) == []
 
 
+def test_those_from_before_the_job_s_change_was_committed_may_be_counted_before_it() -> None:
+    """The change begins at the whole second before its commit, and the count anew with it."""
+
+    def story(committed_at: float) -> Evidence:
+        book = Book(pause_after_failures=2)
+        book.died(key_of(10))  # at 10.2
+        again = book.job.in_new_generation(Generation("2", after(10)), after(10.1))
+        book.becomes(committed_at, again)
+        book.died(key_of(20))
+        return book.evidence(25)
+
+    assert "failures" not in dict(found(story(10.5)))
+    assert "2 runs in a row have died" in dict(found(story(10.15)))["failures"]
+
+
 @pytest.mark.parametrize("first", ["ran", "died"])
 def test_fewer_failures_in_a_row_do_not(first: str) -> None:
     book = Book(pause_after_failures=3 if first == "died" else 2)
