@@ -1,6 +1,7 @@
 """Failures in a row, which pause a job (`pause_after_failures`)."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -9,7 +10,7 @@ from carillon.domain.admission import limits
 from carillon.domain.admission.state import AdmissionRow, job_admission
 from carillon.domain.job import Job, JobState
 from carillon.domain.run import DEAD_LETTER, Run, RunKey, RunKind, RunStatus
-from carillon.errors import StoreUnavailableError
+from carillon.errors import StoreUnavailableError, UnreadableRowError
 from carillon.executor.ports import ExecutorPorts
 from carillon.executor.runs.admission import change_admission
 
@@ -38,7 +39,7 @@ class Failures:
             self._tell(run, job)
             return job
         if run.status is RunStatus.SUCCEEDED:
-            self._change(job, lambda gate: self._after_success(run, gate, repeated))
+            self._change(job, lambda gate: self._after_success(run, gate))
         elif run.status in DEAD_LETTER and not limits.is_past(run, job):
             return self._count_failure(run, job, limit, repeated=repeated)
         return job
@@ -83,15 +84,15 @@ class Failures:
         if job.state is JobState.PAUSED and limits.is_note_of(job.note, run):
             self._ports.lifecycle.job_paused(job)
 
-    def _after_success(self, run: Run, gate: AdmissionRow, repeated: bool) -> AdmissionRow:
-        """The gate with the failures that still count; of a success that is redelivered, those
-        after it."""
-        ended_at = run.finished_at
-        if not repeated or ended_at is None:
-            return replace(gate, failed=())
+    def _after_success(self, run: Run, gate: AdmissionRow) -> AdmissionRow:
+        """The gate with the failures that still count, those after the success: who counts it may
+        have stood still since it ended, or have received it again."""
+        ended_at = run.finished_at or run.updated_at
 
         def is_later(run_id: str) -> bool:
-            row = self._ports.runs.get(RunKey.from_run_id(run.key.owner, run_id))
+            row = None
+            with suppress(UnreadableRowError):  # the good run is not to wait until it is mended
+                row = self._ports.runs.get(RunKey.from_run_id(run.key.owner, run_id))
             return row is not None and row.finished_at is not None and row.finished_at > ended_at
 
         return replace(gate, failed=tuple(filter(is_later, gate.failed)))
@@ -105,7 +106,7 @@ class Failures:
         _, last = max(ends, key=itemgetter(0), default=(None, None))
         if last is None:
             return gate
-        return self._change(job, lambda gate: self._after_success(last, gate, repeated=True))
+        return self._change(job, lambda gate: self._after_success(last, gate))
 
     def _has_succeeded_since(self, run: Run) -> bool:
         key, ended_at = run.key, run.finished_at or run.updated_at

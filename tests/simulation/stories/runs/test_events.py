@@ -227,6 +227,30 @@ class TestPauseAfterFailures:
         gate = gate_of(world, job)
         assert len(gate.failed) == 2
 
+    def test_a_success_that_is_slow_to_count_forgets_no_later_failure(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its executor is slow, or stands still, between the record of its end and the count."""
+        tells = {"events": (EventType.RUN_SUCCEEDED,)}
+        job = world.create("job", "* * * * *", pause_after_failures=2, **tells)
+        world.targets.behave = failing_at(2, 3)
+
+        def fails(number: int) -> None:
+            world.clock.set(minute(number))
+            handle(world, message_of(job, minute(number)))
+
+        def stand_still(events: object) -> int:
+            fails(2)
+            return 0
+
+        world.clock.set(minute(1))
+        with monkeypatch.context() as patch:
+            patch.setattr(world.events, "emit", stand_still)
+            handle(world, message_of(job, minute(1)))
+        assert row_of(world, job).state is JobState.ACTIVE
+        fails(3)
+        assert row_of(world, job).state is JobState.PAUSED
+
     def test_a_resume_begins_the_count_anew_whoever_had_paused(self, world: World) -> None:
         job = world.create("job", "* * * * *", pause_after_failures=3)
         world.targets.behave = lambda call: FAILURE
