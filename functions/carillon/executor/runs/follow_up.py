@@ -206,7 +206,7 @@ class FollowUp:
         now = self._ports.clock.now()
         if not next_run.is_over(job, run, context.message, closed, now):
             return False
-        if job.spec.overlap is Overlap.ALLOW:
+        if job.spec.overlap is Overlap.ALLOW and not next_run.was_put_off(job, run):
             return True
         # Of two runs that end at once one sees the end of the other at least: a row is final before
         # what follows from it is done.

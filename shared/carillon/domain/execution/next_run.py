@@ -132,6 +132,12 @@ def _is_owed(job: Job, now: datetime) -> bool:
     return any(each.owes_until is not None and each.owes_until > now for each in job.replaced)
 
 
+def was_put_off(job: Job, run: Run) -> bool:
+    """True if its window has put the run off beyond the end of its generation: it may end last."""
+    owed = {each.owes_until for each in job.replaced} - {None}
+    return run.effective_at in owed
+
+
 def last_of(
     job: Job, run: Run, message: Message, closed: ClosedDays | None, now: datetime
 ) -> RunKey | None:
@@ -174,13 +180,13 @@ def _open_seconds(target: Target | None) -> int:
 def _passed(job: Job, run: Run, message: Message, now: datetime) -> datetime:
     """The nominal time up to which, at the end of the run, no occurrence is to come any more.
 
-    Where runs overlap only the run of the last occurrence can be known as the last; where they wait
-    for each other, or are skipped, any run may end after it.
+    Where runs overlap only the run of the last occurrence can be known as the last, or one that was
+    put off beyond that; where they wait for each other, or are skipped, any run may end after it.
     """
     passed = max(run.key.fire_at, message.nominal_at, job.generation.from_at)
     if isinstance(job.schedule, Delay):
         passed = max(passed, _end_of(run))
-    if job.spec.overlap is not Overlap.ALLOW:
+    if job.spec.overlap is not Overlap.ALLOW or was_put_off(job, run):
         passed = max(passed, now - timedelta(seconds=job.spread_seconds))
     return passed
 

@@ -349,3 +349,25 @@ class TestNoRunIsActiveOrWaits:
         world.targets.behave = behave
         world.run_until(MIDNIGHT + timedelta(minutes=25))
         assert row_of(world, job).state is JobState.COMPLETED
+
+    @pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.SKIP])
+    @pytest.mark.parametrize("minute", [13, 18])
+    def test_what_the_window_puts_off_beyond_the_last_occurrence_ends_the_job(
+        self, world: World, overlap: Overlap, minute: int
+    ) -> None:
+        """Unless the run of that one, which is retried at minute 18, ends later."""
+
+        def behave(call: Call) -> Outcome:
+            is_retried = call.fire_at == MIDNIGHT + 13 * MINUTE and minute > 13
+            busy = Failure(RunError("busy", "later"), retry_after_seconds=300)
+            return busy if is_retried and call.attempt == 1 else Success(None)
+
+        world.targets.behave = behave
+        on_complete = {"overlap": overlap, "on_complete": DELETE}
+        job = world.create("job", "every 10m", **on_complete, window="8m", fraction=0.75)
+        world.run_until(MIDNIGHT + 11 * MINUTE)
+        world.new_generation(job, "at 2026-12-01T00:13:00", window=None, spread_seconds=0)
+        world.run_until(MIDNIGHT + (max(minute, 16) - 1) * MINUTE)
+        assert row_of(world, job).state is JobState.ACTIVE, "that of 00:10 is to start at 00:16"
+        world.run_until(MIDNIGHT + (max(minute, 16) + 1) * MINUTE)
+        assert row_of(world, job).state is JobState.COMPLETED
