@@ -15,6 +15,7 @@ from carillon.domain.policies import OnComplete, Overlap, RetryPolicy
 from carillon.domain.run import Run, RunError, RunKind, RunStatus
 from carillon.domain.targets import TaskTarget
 from carillon.domain.wheel.entry import message_of
+from carillon.errors import UnreadableRowError
 from carillon.executor.runs.lifecycle_events import BufferedEvents
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from carillon.stores.memory.messaging import MemoryEvents
@@ -226,6 +227,23 @@ class TestPauseAfterFailures:
         world.executor.handle(world.reports[0].message, minute(5))
         gate = gate_of(world, job)
         assert len(gate.failed) == 2
+
+    def test_a_success_forgets_a_failure_whose_row_cannot_be_read(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Good runs are not to wait until it is mended."""
+        job = world.create("job", "* * * * *", pause_after_failures=2)
+        world.targets.behave = failing_at(1)
+        world.run_until(minute(1))
+        assert len(gate_of(world, job).failed) == 1
+
+        def unreadable(key: object) -> None:
+            raise UnreadableRowError("of a later version")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(world.runs, "get", unreadable)
+            world.run_until(minute(2))
+        assert gate_of(world, job).failed == ()
 
     def test_a_success_that_is_slow_to_count_forgets_no_later_failure(
         self, world: World, monkeypatch: pytest.MonkeyPatch
