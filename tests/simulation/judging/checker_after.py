@@ -94,8 +94,7 @@ def _unfollowed(known: Known, key: RunKey, end: RunWrite, job_id: str) -> Iterat
     margin = timedelta() if end.after.completion is None else _REPORTED
     if end.at + margin > known.evidence.until:
         return
-    claims = [write.at for write in known.writes[key] if write.method in CLAIMS]
-    begun_at = max(at for at in claims if at <= end.at)
+    begun_at = _begun_at(known, key, end)
     version = known.version_at(job_id, begun_at)
     later = [each for each in known.evidence.versions[job_id] if each.at > begun_at]
     if version is None or version.at >= begun_at or version.job.owner != key.owner:
@@ -114,6 +113,17 @@ def _unfollowed(known: Known, key: RunKey, end: RunWrite, job_id: str) -> Iterat
     if is_late and row.status not in may_be:
         text = f"{row.key.run_id} is {row.status.value}, though its predecessor had ended too late"
         yield Violation("after", job_id, text, key.fire_at)
+
+
+def _begun_at(known: Known, key: RunKey, end: RunWrite) -> datetime:
+    """The claim under which the run has ended, before which nobody had read its job's row for that.
+    In a chunk it is the chunk's, though a run that lasts puts a row later; and what ends an open
+    run for its silence has read the row before it writes."""
+    writes = (each for each in known.writes[key] if each is not end and each.at <= end.at)
+    claim = max((each for each in writes if each.method in CLAIMS), key=lambda each: each.at)
+    calls = known.deliveries.get(key.run_id, ())
+    own = (each.chunk_claimed_at for each in calls if each.process == claim.process)
+    return min([claim.at, *filter(None, own)])
 
 
 def _wants(version: JobVersion, predecessor: str, status: RunStatus) -> bool:

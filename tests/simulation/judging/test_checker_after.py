@@ -7,7 +7,7 @@ import pytest
 from carillon.audit.evidence import JobVersion
 from carillon.domain.execution.successors import link_of, linked
 from carillon.domain.job import Generation, Job
-from carillon.domain.run import Run, RunKey, RunKind, RunStatus
+from carillon.domain.run import Completion, Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.after import After, Outcome
 from carillon.domain.spec.names import job_id_of
 from carillon.schedules import NEVER
@@ -21,7 +21,7 @@ from tests.simulation.judging.checker_book import (
     key_of,
     only,
 )
-from tests.simulation.judging.evidence import Evidence
+from tests.simulation.judging.evidence import BY_CHUNK, Evidence, RunWrite
 from tests.support.jobs import make_job
 
 FOLLOWER_ID = job_id_of(OWNER, "follower")
@@ -87,6 +87,47 @@ def test_an_end_that_nothing_need_follow(rows: tuple[Job, ...]) -> None:
 
 def test_an_end_that_began_before_there_was_a_job_need_not_be_followed() -> None:
     assert found(evidence(book(), follower(), since=10.1)) == []
+
+
+def in_chunk() -> Book:
+    """The run is claimed in its chunk at 10 s; its call lasts, and gets a row after 2 s."""
+    made = Book()
+    row = made.claimed(key_of(10), after(12.1))
+    made.writes.append(RunWrite(after(10.1), f"{row.key.run_id}/1", BY_CHUNK[0], None, row, 1))
+    made.called(row, after(10.1), ended_at=after(12.4), chunk_claimed_at=after(10))
+    made.finished(row, after(12.5))
+    return made
+
+
+def test_a_chunk_whose_jobs_were_read_before_there_was_a_job_need_not_be_followed() -> None:
+    assert found(evidence(in_chunk(), follower(), since=11)) == []
+    only(evidence(in_chunk(), follower(), since=9), "I1", "nothing of")
+
+
+def silent() -> Book:
+    """The run is open from 10.3 s on, and ends at 14 s, since nobody has reported."""
+    target = {"type": "webhook", "url": "https://example.com/hook", "completion": {"within": "1m"}}
+    made = Book(target=target)
+    row = made.claimed(key_of(10), after(10))
+    terms = Completion("", after(70), 3)
+    row = made.written(replace(row, completion=terms), after(10.1), f"{row.key.run_id}/1", "finish")
+    made.called(row, after(10.1), is_success=False)
+    is_open = replace(terms, is_open=True)
+    row = replace(row, token=2, completion=is_open, lease_until=after(13), updated_at=after(10.3))
+    made.written(row, after(10.3), f"{row.key.run_id}/1", "claim")
+    ended = replace(row, token=3, status=RunStatus.TIMED_OUT, reason="exhausted", attempt=3)
+    ended = replace(ended, lease_until=None, updated_at=after(14), finished_at=after(14))
+    made.written(ended, after(14), "check", "claim")
+    return made
+
+
+def test_an_end_by_silence_that_was_read_before_there_was_a_job_need_not_be_followed() -> None:
+    def told(since: float) -> list[str]:
+        story = replace(evidence(silent(), follower(Outcome.FAILED), since=since), until=after(25))
+        return [text for _, text in found(story) if "nothing of" in text]
+
+    assert told(13.9) == []
+    assert len(told(10.2)) == 1
 
 
 @pytest.mark.parametrize(
