@@ -10,7 +10,7 @@ from carillon.domain.job import Job
 from carillon.domain.policies import Overlap
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from tests.simulation.judging.checker_calls import QUICK_SECONDS, lag_of, recovery
-from tests.simulation.judging.evidence import Delivery
+from tests.simulation.judging.evidence import Delivery, RunWrite
 from tests.simulation.judging.known import Known
 
 Limit = tuple[int, int]
@@ -244,9 +244,18 @@ def in_proportion(known: Known) -> Iterator[Violation]:
     """The messages in flight stay in proportion to the runs that they are about, whatever strikes:
     copies of a message that waits die out, at any rate of duplication. No row ends those of a run
     whose claim was undone: that is put off for want of time, or is nobody's."""
-    undone = [write.at for write in known.evidence.writes if write.after is None]
+    undone = [write.at for write in known.evidence.writes if _is_undone(write)]
     for load in known.evidence.loads:
         lately = sum(load.at - _UNDONE_WITHIN < at <= load.at for at in undone)
         if load.messages > _FEW_MESSAGES + (_COPIES + load.again) * load.runs + lately:
             text = f"{load.messages} messages about {load.runs} runs were in flight at {load.at}"
             yield Violation("runaway", "", text)
+
+
+def _is_undone(write: RunWrite) -> bool:
+    """Whether a claim was given back, and its message is to come again: no row is left, or the one
+    that it was made over. One that a policy keeps waiting has another message from then on."""
+    before, after = write.before, write.after
+    if before is None or after is None:
+        return after is None
+    return after.attempt < before.attempt and after.waits <= before.waits

@@ -115,6 +115,29 @@ def test_copies_of_messages_last_while_their_claims_are_undone() -> None:
     only(book.evidence(5, loads=[Load(after(12), 45, 1)]), "runaway", "45 messages about 1 runs")
 
 
+def retried(waits: int) -> Book:
+    """A retry is claimed, and given back to its row, before it runs."""
+    book, key = Book(), key_of(10)
+    row = book.claimed(key, after(10))
+    book.called(row, after(10.1), is_done=False, is_success=False)
+    retrying = replace(row, status=RunStatus.RETRYING, next_attempt_at=after(11), lease_until=None)
+    book.written(retrying, after(10.3), f"{key.run_id}/1", "finish")
+    row = book.claimed(key, after(11), attempt=2)
+    again = replace(retrying, token=row.token, claim_id=row.claim_id, waits=waits)
+    book.written(again, after(11.1), f"{key.run_id}/2", "finish")
+    row = book.claimed(key, after(12), attempt=2, waits=waits)
+    book.called(row, after(12.1))
+    book.finished(row, after(12.3))
+    return book
+
+
+def test_so_do_those_of_a_claim_whose_row_is_as_it_was() -> None:
+    load = Load(after(15), 45, 1)
+    assert found(retried(waits=0).evidence(15, loads=[load])) == []
+    # A policy keeps it waiting: of its messages one alone is of use from then on.
+    only(retried(waits=1).evidence(15, loads=[load]), "runaway", "45 messages about 1 runs")
+
+
 def waits(book: Book, key: RunKey, second: float, until: float | None = None) -> Run:
     """An occurrence is claimed, and put back in its row to wait."""
     row = book.claimed(key, after(second))
