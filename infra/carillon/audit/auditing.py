@@ -87,7 +87,7 @@ class Audit:
         self._segments = segments
         self._since, self._until, self._rest_at = since, until, rest_at
         self._dispatched: dict[int, datetime] = {}
-        self._announced: dict[int, datetime] = {}
+        self._controls: dict[int, Control] = {}
         self._gaps: list[Gap] = []
         self._unreadable: dict[str, str] = {}
 
@@ -230,35 +230,41 @@ class Audit:
             following = job.schedule.next(max(self._until, indexed.from_at))
             text = f"no tick serves its segment, {job.segment}, which has no control item"
             return None if following is None else f"{text}: it is to be put on the wheel anew"
-        known = self._announced.get(job.segment)
+        known = self._controls.get(job.segment)
         missing = self._missing(indexed, known) if known is not None else None
         if missing is not None:
             # A tick may have been there meanwhile, and have indexed what comes then.
             self._read_control(job.segment)
-            missing = self._missing(indexed, self._announced[job.segment])
+            missing = self._missing(indexed, self._controls[job.segment])
         if missing is None:
             return None
         return f"its next occurrence, at {missing}, is indexed nowhere: it would never come"
 
-    def _missing(self, indexed: Indexed, announced: datetime) -> datetime | None:
-        """The first occurrence that is due after `announced`, if no slot of its minute holds it."""
+    def _missing(self, indexed: Indexed, control: Control) -> datetime | None:
+        """The first occurrence that is due after what ticks have announced, if no slot holds it,
+        nor the first one that they have yet to dispatch: whose visit puts the next."""
+        for minute in (control.complete_until, control.horizon):
+            after = minute_end(minute)
+            following = indexed.job.schedule.next(max(after - indexed.spread, indexed.from_at))
+            if following is None or self._holds(indexed, following, after):
+                return None
+        return following
+
+    def _holds(self, indexed: Indexed, following: datetime, after: datetime) -> bool:
+        """True if a slot holds the first occurrence that is due after an instant."""
         job = indexed.job
-        following = job.schedule.next(max(announced - indexed.spread, indexed.from_at))
-        if following is None:
-            return None
         key = standing_key(job.job_id, indexed.generation_id)
         slots = [*slots_of_minute(minute_of(following + indexed.spread))]
         # The link that only looks whether the zone has changed comes before, until it is visited.
         look = minute_of(following + indexed.spread - ZONE_CHANGE)
-        if is_zone_dependent(job.schedule) and look > minute_of(announced):
+        if is_zone_dependent(job.schedule) and look > minute_of(after):
             slots.append(Slot(SlotKind.DATED, look))
-        is_held = any(self._stores.wheel.holds(job.segment, slot, key) for slot in slots)
-        return None if is_held else following
+        return any(self._stores.wheel.holds(job.segment, slot, key) for slot in slots)
 
     def _read_control(self, segment: int) -> Control | None:
         control = self._stores.wheel.get_control(segment)
         if control is not None:
-            self._announced[segment] = minute_end(control.horizon)
+            self._controls[segment] = control
         return control
 
 

@@ -207,6 +207,19 @@ def test_nor_is_what_waits_on_the_wheel_in_it_lost() -> None:
     assert found(world) == []
 
 
+def test_a_rare_job_whose_occurrence_stands_in_it_is_indexed() -> None:
+    """Who visits its entry there puts the next one."""
+    world = World(START, segments=1)
+    yearly = world.create("yearly", "40 12 1 12 *")
+    world.run_until(START + timedelta(minutes=25))
+    world.run_until(END, ticking=False)
+    world.dispatcher().dispatch(0, world.clock.now() + timedelta(seconds=50))
+    assert [each.promise for each in found(world)] == ["I3"]
+    world.run_until(END + timedelta(minutes=5))
+    assert found(world) == []
+    assert len(world.history(yearly)) == 1
+
+
 def test_an_audit_may_end_between_a_catch_up_and_the_run_that_stands_for_it() -> None:
     """Seed 10000400496: that is due by then, but for its place in the window."""
     world = World(START, segments=1)
