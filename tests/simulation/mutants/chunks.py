@@ -314,7 +314,7 @@ CHUNKS: tuple[Mutant, ...] = (
         "claim_left_beside_a_success",
         ("I1", "I4"),
         "a row whose put had no answer stays beside the success of its run in a chunk",
-        (Swap(ChunkProtocol, "_is_claimed", instead(lambda self, key: False)),),
+        (Swap(ChunkProtocol, "_beside", instead(lambda self, key: None)),),
         reshape=both(_for_chunks, lasting(4), faulty(lost=0.2)),
     ),
     Mutant(

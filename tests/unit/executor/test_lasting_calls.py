@@ -12,6 +12,7 @@ import pytest
 from carillon.clock import SideBySideThreads
 from carillon.domain.admission.state import PERMITS_ROW, job_admission
 from carillon.domain.chunks.chunk import Outcome
+from carillon.domain.execution.stopping import LOOK_SECONDS, decide_cancel
 from carillon.domain.notifying.notification import Deliverable
 from carillon.domain.run import Run, RunError, RunStatus
 from carillon.domain.targets import WebhookTarget
@@ -170,6 +171,34 @@ class TestCallsThatLast:
         assert [world.row(name) for name in "abc"] == [None] * 3
         assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
         assert world.sent() == []
+
+    def test_one_whose_row_was_cancelled_before_its_success_is_told_as_its_row_has_it(
+        self, world: World, timers: LastingAtOnce
+    ) -> None:
+        """Its executor has no answer of the put, and never learns of the row."""
+        put = world.runs.claim
+
+        def lost(run: Run, over: Run | None) -> bool:
+            put(run, over)
+            raise StoreUnavailableError("no answer")
+
+        def cancel(call: Call) -> Ended:
+            row, now = world.row("b"), world.clock.now() + timedelta(seconds=LOOK_SECONDS)
+            assert row is not None
+            cancelled = decide_cancel(row, "cancel", now, row.expires_at)
+            assert isinstance(cancelled, Run)
+            assert put(cancelled, row)
+            return Success("done")
+
+        world.answer(b=cancel)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(world.runs, "claim", lost)
+            world.handle_chunk(world.order("b"))
+        assert world.ends() == {"b": OK}
+        world.run_until(DUE_AT + timedelta(minutes=8), ticking=False)
+        shown = [each.status for record in world.activity.all() for each in record.results]
+        assert shown == [RunStatus.CANCELLED]
+        assert (world.called(), world.sent()) == ([("b", 1)], [])
 
     def test_what_a_look_under_way_orders_is_called_off_too(self, world: World) -> None:
         """Or it would put a row after the end."""

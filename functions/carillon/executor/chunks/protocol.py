@@ -194,7 +194,8 @@ class ChunkProtocol:
         Raises HeldError while the row of one that died is claimed for another generation, and
         while that of one that has succeeded is claimed at all.
         """
-        done = {success.key for success in successes_of(chunk, message)}
+        beside = {each.key: self._beside(each.key) for each in successes_of(chunk, message)}
+        done = {key for key, status in beside.items() if status is not RunStatus.CANCELLED}
         alone: list[Message] = []
         died: list[Run] = []
         for member in message.members:
@@ -206,7 +207,7 @@ class ChunkProtocol:
             alone.append(single)
         held = self._uncounted(died)
         reports = send_alone(self._ports, [each for each in alone if each.key not in held])
-        held |= {key for key in done if self._is_claimed(key)}
+        held |= {key for key in done if beside[key] is RunStatus.RUNNING}
         if held:
             raise HeldError(f"{message.key.name}: others' claims stand in rows of its runs")
         reports += [
@@ -216,17 +217,18 @@ class ChunkProtocol:
         ]
         return _report(message, reports)
 
-    def _is_claimed(self, key: RunKey) -> bool:
-        """True while the row of a run that has succeeded in the chunk is claimed. Once that lease
-        has lapsed the row is removed: nobody knew that it was put, or its message looks here."""
+    def _beside(self, key: RunKey) -> RunStatus | None:
+        """The status of the row of a run that has succeeded in the chunk; None without. One that is
+        RUNNING is removed once its lease has lapsed: nobody knew that it was put, or its message
+        looks here. Where somebody has cancelled it, that is the run's end, yet to be told."""
         try:
             row = self._ports.runs.get(key)
         except UnreadableRowError:
-            return False
+            return None
         if row is None or row.status is not RunStatus.RUNNING:
-            return False
+            return None if row is None else row.status
         lapsed = row.lease_until is None or row.lease_until <= self._ports.clock.now()
-        return not (lapsed and self._ports.runs.discard_claim(row))
+        return None if lapsed and self._ports.runs.discard_claim(row) else row.status
 
     def _uncounted(self, died: list[Run]) -> set[RunKey]:
         """Put the rows of attempts that died; answers those in whose place others' claims stand."""
