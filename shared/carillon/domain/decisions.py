@@ -116,9 +116,11 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Nothing is to be done or recorded; acknowledge."""
+    """Nothing is to be recorded; acknowledge. `ended`: the run, where it has succeeded in a chunk:
+    it may have been the last one of its job."""
 
     reason: str
+    ended: Run | None = None
 
 
 @dataclass(frozen=True, slots=True)

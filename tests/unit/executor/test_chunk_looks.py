@@ -6,15 +6,20 @@ from datetime import timedelta
 import pytest
 
 from carillon.domain.chunks.looking import CLAIMED_WITHIN
-from carillon.domain.job import Generation, Job, Lane
+from carillon.domain.job import Generation, Job, JobState, Lane
 from carillon.domain.message import Message
+from carillon.domain.policies import OnComplete
 from carillon.domain.run import Run, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Call, Outcome, Success
+from carillon.schedules import parse_schedule
+from tests.support.jobs import job_with
 from tests.support.world import LIFETIME
 from tests.unit.executor.chunk_kit import BUSY, DUE_AT, World
 from tests.unit.executor.kit import LEASE_SECONDS, SECOND
+
+LAST = f"at {DUE_AT:%Y-%m-%dT%H:%M:%S}"
 
 
 @pytest.fixture
@@ -46,6 +51,18 @@ class TestLooks:
         assert world.row("b") is None, "its claim is withdrawn"
         world.handle_chunk(world.order())
         world.execute()
+        assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
+
+    def test_the_last_occurrence_of_its_job_completes_that(self, world: World) -> None:
+        """The chunk read the job when it had others to come, and nobody else meets the run."""
+        job = changed(world, "b")
+        job = job_with(job, schedule=parse_schedule(LAST), on_complete=OnComplete.DELETE)
+        world.handle_chunk(world.order())
+        report = world.handle(commit(world, job))
+        assert (report.handled, report.completes) == (Handled.DROPPED, True)
+        row = world.jobs.get(job.owner, job.job_id)
+        assert row is not None
+        assert row.state is JobState.COMPLETED
         assert world.called() == [("a", 1), ("b", 1), ("c", 1)]
 
     def test_it_waits_for_a_chunk_that_is_under_way(self, world: World) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from carillon.domain.chunks.chunk import Outcome, dead_attempt
+from carillon.domain.chunks.chunk import Outcome, dead_attempt, success_of
 from carillon.domain.chunks.looking import CLAIMED_WITHIN, Look, looks_of, was_just_changed
 from carillon.domain.decisions import (
     LONGEST_BRIEF_WAIT,
@@ -63,14 +63,13 @@ class ChunkLooks:
                 reason = "a chunk that has it is under way"
                 longest = max(LONGEST_BRIEF_WAIT, min(now - chunk.claimed_at, _LONGEST_WAIT))
                 return Defer.twice_as_late(message.starts_at, now, reason, longest=longest)
-            outcome = chunk.ends[look.ref].outcome
-            if outcome is Outcome.OK:
-                return Drop("it has succeeded in a chunk")
+            end, made_for = chunk.ends[look.ref], replace(message, generation_id=look.generation_id)
+            if end.outcome is Outcome.OK:
+                return Drop("it has succeeded in a chunk", success_of(chunk, made_for, end))
             is_counted = over is not None and over.was_claimed_for(look.generation_id)
-            is_lost = outcome is Outcome.DIED and not is_counted
+            is_lost = end.outcome is Outcome.DIED and not is_counted
             if is_lost and not isinstance(start, Skip | Redirect):
                 go = start.go if isinstance(start, YieldToLatest) else start
-                made_for = replace(message, generation_id=look.generation_id)
                 start = replace(go, died=dead_attempt(chunk, made_for, now))
         return start
 

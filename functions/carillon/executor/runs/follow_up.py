@@ -8,7 +8,7 @@ from dataclasses import replace
 from carillon.domain.admission.overlap import misfire
 from carillon.domain.admission.state import job_admission
 from carillon.domain.changes.handing_over import is_in_hand, owner_of_now
-from carillon.domain.decisions import Defer
+from carillon.domain.decisions import Defer, Drop, Start
 from carillon.domain.execution import completing, next_run
 from carillon.domain.execution.callbacks import callback_message, callback_target
 from carillon.domain.execution.successors import messages_after
@@ -72,6 +72,14 @@ class FollowUp:
         handled = Handled.RAN if is_news else Handled.REPEATED
         job = None if context is None else context.job
         return Report(handled, message, run, reason, completes, job=job)
+
+    def dropped(self, report: Report, start: Start, context: RunContext | None) -> Report:
+        """The report of a message that was dropped. A run that has succeeded in a chunk completes
+        its job where it was the last one: the chunk read the job when it had others to come."""
+        ended = start.ended if isinstance(start, Drop) else None
+        if ended is None or context is None:
+            return report
+        return replace(report, completes=self._complete(context.job, ended, context))
 
     def again(self, run: Run, context: RunContext) -> Defer | bool:
         """Actions after an attempt: the retry, or events, callback and completion. Idempotent.

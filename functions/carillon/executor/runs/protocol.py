@@ -114,9 +114,8 @@ class RunProtocol:
     def handle_dead(self, message: Message, ends_at: datetime) -> Report:
         """Handle a message of a dead-letter queue: executors died on it, or never could begin it.
 
-        Retrying or final: repeat what follows. Unfinished: back to its lane, or given up, without
-        a further call of its target (`returning.is_given_up`). Raises HeldError where another
-        executor is at it.
+        Retrying or final: repeat what follows. Unfinished: back to its lane, or given up, without a
+        further call (`returning.is_given_up`). Raises HeldError where another executor is at it.
         """
         message, is_sent = self._catching_up.within_its_generation(message)
         if is_sent:
@@ -202,7 +201,8 @@ class RunProtocol:
                 return None
             raise
         if context is None or isinstance(start, Drop | Defer | Redirect):
-            return self._releasing.release(message, claim, start)
+            report = self._releasing.release(message, claim, start)
+            return report and self._follow_up.dropped(report, start, context)
         claim = replace(claim, run=running.being_adopted(claim.run, context.message))
         now, attempts = self._ports.clock.now(), context.job.spec.retry.max_attempts
         if isinstance(start, Skip):
