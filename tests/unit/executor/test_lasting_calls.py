@@ -85,6 +85,18 @@ class LastingAtTheEnd(LastingAtOnce):
         return end
 
 
+class Ordered(LastingAtOnce):
+    """Timers whose time comes when a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.acts: list[Callable[[], None]] = []
+
+    def after(self, seconds: float, act: Callable[[], None]) -> Callable[[], None]:
+        self.acts.append(act)
+        return self._call_off()
+
+
 @pytest.fixture
 def timers(world: World) -> LastingAtOnce:
     timers = LastingAtOnce()
@@ -223,6 +235,31 @@ class TestCallsThatLast:
         with world.failing(world.runs, "claim", times=1):
             world.handle_chunk(world.order("b"))
         assert world.sent() == [("b", 2)]
+
+    @pytest.mark.parametrize("is_too_late", [False, True])
+    def test_one_that_is_cancelled_by_anothers_claim_in_its_row_is_stopped(
+        self, world: World, *, is_too_late: bool
+    ) -> None:
+        """A message of another generation has the row, whose executor has died with it."""
+        timers = Ordered()
+        world.executor = Router(replace(world.executor_ports, timers=timers))
+        other = world.claim_for_another("b")
+
+        def cancel(call: Call) -> Ended:
+            now = world.clock.now() + timedelta(seconds=LOOK_SECONDS)
+            cancelled = decide_cancel(other, "cancel", now, other.expires_at)
+            assert isinstance(cancelled, Run)
+            assert world.runs.claim(cancelled, other)
+            timers.acts.pop()()
+            assert call.stopped.is_set()
+            return Success("done") if is_too_late else BUSY
+
+        world.answer(b=cancel)
+        world.handle_chunk(world.order())
+        row = world.row("b")
+        assert row is not None
+        assert (row.status, world.ends()["b"]) == (RunStatus.CANCELLED, ALONE)
+        assert world.sent() == [("b", 1)], "its own message tells of it"
 
     def test_one_whose_row_is_anothers_ends_with_its_chunk(
         self, world: World, timers: LastingAtOnce

@@ -83,10 +83,11 @@ class MemberRun:
         with self._runs.permits.around_call(self._holder(run), message):
             ended = self._called(run, job, order)
             room.close()
-            is_quick = self._row is None and ended.status is RunStatus.SUCCEEDED
+            has_row = self._row is not None or self._stopped.is_set()
+            is_quick = not has_row and ended.status is RunStatus.SUCCEEDED
             if is_quick:
                 self._settle(Ended(Outcome.OK, ended.started_at, ended.finished_at, ended.result))
-            elif self._row is None:
+            elif not has_row:
                 self._take_row(run)
             is_lost = self._stopped.is_set()
             is_recorded = not (is_quick or is_lost) and self._runs.record(ended, message)
@@ -114,7 +115,8 @@ class MemberRun:
     def _called(self, run: Run, job: Job, order: PreparedCall) -> Run:
         """The run as its call has left it. A call that lasts puts a row, so that the others' end
         can be recorded, and is stopped as any other from then on. Where that fails it is tried
-        again for as long as the call lasts."""
+        again for as long as the call lasts, unless the run has ended by the row that stands there:
+        somebody has cancelled it."""
         ordered = list[Callable[[], None]]()
 
         def lasts() -> None:
@@ -122,11 +124,13 @@ class MemberRun:
                 self._row = run if self._ports.runs.claim(run, None) else None
             except StoreUnavailableError:
                 self._row, self._may_have_row = None, True
-            if self._row is None:
+            if self._row is not None:
+                self._settle(Ended(Outcome.ALONE))
+                self._unwatch = self._runs.stop_watch.watch(run, self._stopped)
+            elif self._runs.stop_watch.has_ended(run):
+                self._stopped.set()
+            else:
                 ordered.append(self._ports.timers.after(LOOK_SECONDS, lasts))
-                return
-            self._settle(Ended(Outcome.ALONE))
-            self._unwatch = self._runs.stop_watch.watch(run, self._stopped)
 
         self._is_called = True
         ordered.append(self._ports.timers.after(LOOK_SECONDS, lasts))

@@ -147,6 +147,13 @@ class StopWatch:
             return seen is None or not seen.is_held_by(run)
         return False
 
+    def has_ended(self, run: Run) -> bool:
+        """True if the run has, by whichever row it has. False where the store fails."""
+        with suppress(StoreUnavailableError):
+            seen = self._ports.runs.get(run.key)
+            return seen is not None and seen.is_final
+        return False
+
     @contextmanager
     def around_call(self, run: Run) -> Iterator[Event]:
         """The event that is set once the run is lost, until when its row is read regularly."""
