@@ -17,7 +17,8 @@ from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled
 from carillon.schedules import CalendarRule, parse_schedule
 from tests.support.jobs import job_with
-from tests.unit.executor.kit import LEASE_SECONDS, NOON, World
+from tests.unit.executor.kit import LEASE_SECONDS, MINUTE, NOON, World
+from tests.unit.faults import preceded
 
 MOMENT = NOON + timedelta(minutes=1)
 REPORTING = WebhookTarget(url="https://a.example/", completion=CompletionSpec(within="1h"))
@@ -184,6 +185,23 @@ def test_what_follows_from_its_end_is_done_though_its_generation_ended_before(
     committed(world, job, NOON + timedelta(minutes=3))
     assert world.handle(late).handled is Handled.REPEATED
     assert late.key.callback in [message.key for message in world.drain()]
+
+
+def test_what_stands_for_others_is_cut_off_though_its_generation_ends_under_its_claim(
+    world: World, job: Job
+) -> None:
+    """A change that was long under way is committed between two reads of the job. The message was
+    dropped, and what it stood for had neither run nor row."""
+    late = standing_for_others(job, minutes=5)
+    world.due(job, minutes=5)
+    with preceded(world.runs, "claim", lambda: committed(world, job, NOON + 3 * MINUTE)):
+        assert world.handle(late).handled is Handled.DROPPED
+    assert world.runs.get(late.key) is None
+    (instead,) = world.drain()
+    assert instead.key.fire_at == NOON + 3 * MINUTE
+    assert world.handle(instead).handled is Handled.RAN
+    (missed,) = [row for row in world.history(job) if row.covers_from]
+    assert (missed.covers_from, missed.key.fire_at) == (NOON + MINUTE, NOON + 2 * MINUTE)
 
 
 def committed(world: World, job: Job, from_at: datetime) -> Job:

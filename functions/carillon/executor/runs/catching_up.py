@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from math import ceil
 
+from carillon.domain.job import Job
 from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
 from carillon.domain.run import Run
 from carillon.domain.wheel.catch_up import passed_over_row, within_its_generation
@@ -22,20 +23,27 @@ class CatchingUp:
 
     def within_its_generation(self, message: Message) -> tuple[Message, bool]:
         """The message, with its span cut off at the end of its generation; True where others were
-        sent in its place, of which that is the first. If its own occurrence has a row it goes on
-        for that: it may have been claimed before the generation ended, and nobody else would come.
+        sent in its place. If its own occurrence has a row it goes on for that: it may have been
+        claimed before the generation ended, and nobody else would come.
         """
         if message.missed is None:
             return message, False
-        job, calendars = self._ports.job_of(message), CalendarReader(self._ports.calendars)
+        cut = self.cut_off(message, self._ports.job_of(message))
+        return cut, cut.missed is None and self._ports.runs.get(message.key) is None
+
+    def cut_off(self, message: Message, job: Job | None) -> Message:
+        """The same by the job as it was read; where others were sent in its place the message has
+        no span any more."""
+        if message.missed is None:
+            return message
+        calendars = CalendarReader(self._ports.calendars)
         closed = calendars.closed_days(message.key.owner, message.missed.calendar)
         instead = within_its_generation(job, message, closed)
         if instead[0].key == message.key:
-            return instead[0], False
-        has_row = self._ports.runs.get(message.key) is not None
+            return instead[0]
         now = self._ports.clock.now()
         self._ports.queue.send(instead, [each.delay_seconds(now) for each in instead])
-        return (replace(message, missed=None), False) if has_row else (instead[0], True)
+        return replace(message, missed=None)
 
     def record(self, context: RunContext, now: datetime) -> None:
         """Put the row of the other occurrences that the message represents, and publish its event.

@@ -195,7 +195,7 @@ class RunProtocol:
         """
         try:
             context, start = self._load(message, ends_at, claim)
-        except StoreUnavailableError:
+        except (StoreUnavailableError, QueueUnavailableError):
             # Or the run would wait for its lease to lapse, and that would count as an attempt.
             if not self._releasing.undo(message, claim, made_for_nothing=False):
                 return None
@@ -359,11 +359,11 @@ class RunProtocol:
         self, message: Message, ends_at: datetime | None, claim: Claim | None = None
     ) -> tuple[RunContext | None, Start]:
         """Read the job, then its calendar, and decide; record what an outage left out, remove a
-        stale entry. The context's message is the one that was decided about.
-
-        Done for duplicates, too: a message of another generation may have been quicker.
+        stale entry. The context's message is the one that was decided about. Done for duplicates,
+        too: a message of another generation may have been quicker.
         """
         job = self._ports.job_of(message)
+        message = self._catching_up.cut_off(message, job)  # its generation may have ended since
         context = None if job is None else self._context(message, job, ends_at)
         by_schedule = starting.is_by_schedule(message)
         closed = context.closed_days(claim) if context is not None and by_schedule else None
