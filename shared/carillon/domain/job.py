@@ -225,7 +225,7 @@ class Job:
         or that are unknown. Of one older than all that are remembered it is the latest instant
         possible."""
         if generation_id == self.generation.generation_id:
-            return self.paused_at
+            return self.paused_at or (self.updated_at if self.state is JobState.DELETED else None)
         for known in self.replaced:
             if generation_id == known.generation_id:
                 return known.until_at

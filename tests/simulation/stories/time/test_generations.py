@@ -111,6 +111,20 @@ class TestOutages:
         world.run_until(*minutes(100))
         assert succeeded(world, job) == minutes(1, 51)
 
+    def test_so_is_what_it_puts_off_beyond_the_deletion_recorded(self) -> None:
+        world = World(MIDNIGHT, segments=1)
+        job = world.create("job", "1,51 0 1 12 *", window="50m", fraction=0.9)
+
+        def delete() -> None:
+            now = world.clock.now()
+            deleted = job.deleted(now, now + timedelta(days=30))
+            assert world.jobs.replace(deleted, job.revision)
+
+        outage(world, (55, delete))
+        world.run_until(*minutes(100))
+        reasons = {run.key.fire_at: run.reason for run in world.history(job)}
+        assert reasons == dict.fromkeys(minutes(1, 51), SkipReason.DELETED)
+
     def test_closed_days_before_a_change_are_recorded_and_not_run(self) -> None:
         start = MIDNIGHT - timedelta(minutes=30)
         world = World(start, segments=1)
