@@ -13,6 +13,7 @@ from carillon.domain.calendar import Calendar
 from carillon.domain.execution.missed import pauses_of
 from carillon.domain.job import Job
 from carillon.domain.run import Run, RunKind
+from carillon.domain.wheel.entry import COMMITTED_WITHIN
 from carillon.errors import UnreadableRowError
 from carillon.schedules import Delay
 from carillon.schedules.base import EPOCH
@@ -202,11 +203,13 @@ class Summing:
 
 def _wanted(job: Job, unresolved: Sequence[datetime], span: _Span) -> _Wanted | None:
     """None where the feed has shown all there is. The span is that in which it is not known when
-    the job was due: before `known_since`, or all of it without a schedule, and with a
+    the job was due: before `known_since`, or the commit of the change that has the job begin there,
+    until when runs may have read it as it was; or all of it without a schedule, and with a
     calendar, which may have had other days."""
     from_at, until_at = span
     if is_by_schedule(job) and job.spec.calendar is None:
-        until_at = min(until_at, known_since(job))
+        committed = COMMITTED_WITHIN if job.revision > 1 else timedelta()
+        until_at = min(until_at, known_since(job) + committed)
     if from_at <= until_at:
         return _Wanted(job, unresolved, (from_at, until_at))
     return _Wanted(job, unresolved, None) if unresolved else None

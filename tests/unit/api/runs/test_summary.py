@@ -312,6 +312,20 @@ def test_successes_of_before_a_change_or_a_resume_are_counted(
     assert (counts[0], is_complete) == ({"succeeded": 11}, True)
 
 
+def test_what_ran_before_a_change_was_committed_is_counted(client: Client, world: World) -> None:
+    """Its executor had read the job, which changed from a second before on."""
+    body = BODY | {"name": "delayed", "schedule": "every 1m after finish"}
+    delayed = client.post("/jobs", body).json
+    world.clock.advance(600)
+    path = f"/jobs/{delayed['job_id']}"
+    assert client.patch(path, {"schedule": "every 10m"}, delayed["revision"]).status == 200
+    fire_at = FIRED + 10 * MINUTE + timedelta(seconds=1)
+    values = {"started_at": fire_at, "finished_at": fire_at}
+    put(world, make_run(delayed["job_id"], fire_at, **values))
+    world.clock.advance(60)
+    assert sums(client) == ([{"succeeded": 1}], True)
+
+
 def test_a_job_that_is_gone_leaves_the_sums_incomplete_where_the_feed_tells_of_it(
     client: Client, world: World, job: Json
 ) -> None:
