@@ -66,6 +66,10 @@ class History:
         """Take the run's chunk from an executor that has died, see `PackedRuns.fence`."""
         return self._packed is not None and self._packed.fence(key, claim_id)
 
+    def former(self, job: Job) -> Job | None:
+        """The row of the job that this one was before, see `PackedRuns.former`."""
+        return None if self._packed is None else self._packed.former(job)
+
     def whole(self, run: Run) -> Run:
         """The run with its whole result, where that is kept beside its row."""
         text = None if run.result_bytes is None else self._runs.get_result(run)

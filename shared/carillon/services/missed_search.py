@@ -73,7 +73,7 @@ class MissedSearch:
         looked_at = 0
         before = _before(opened, from_at, until_at)
         while chunk := list(islice(before, CHUNK)):
-            rows, rows_read = self._read_of_both(job, chunk)
+            rows, rows_read = self._read_of_all(job, chunk)
             covering += [row for row in rows if row.key.kind is RunKind.MISSED]
             own = [row for row in rows if row.key.kind is not RunKind.MISSED]
             for missed in missed_among(job, chunk, [*covering, *own], now, kept_since):
@@ -91,20 +91,23 @@ class MissedSearch:
         those that lie between."""
         return self._read((job.owner, job.job_id), fire_times)[0]
 
-    def rows_of_both(self, job: Job, fire_times: Sequence[datetime]) -> list[Run]:
-        """The same, and those of the job that it was renamed or handed over from. Of another
-        owner's job only those after which nothing is missed."""
-        return self._read_of_both(job, fire_times)[0]
+    def rows_of_all(self, job: Job, fire_times: Sequence[datetime]) -> list[Run]:
+        """The same, and those of the jobs that it was renamed or handed over from. Of another
+        owner's only those after which nothing is missed."""
+        return self._read_of_all(job, fire_times)[0]
 
-    def _read_of_both(self, job: Job, fire_times: Sequence[datetime]) -> tuple[list[Run], int]:
+    def _read_of_all(self, job: Job, fire_times: Sequence[datetime]) -> tuple[list[Run], int]:
         found, count = self._read((job.owner, job.job_id), fire_times)
-        until = job.renamed_at
-        before = [each for each in fire_times if until is not None and each <= until]
-        if before:
-            former = former_owner(job)
-            rows, more = self._read((former or job.owner, job.renamed_from), before)
-            found += [row for row in rows if not former or settles(row)]
+        known: Job | None = job
+        while known is not None and (until := known.renamed_at) is not None:
+            fire_times = [each for each in fire_times if each <= until]
+            if not fire_times:
+                break
+            owner = former_owner(known) or known.owner
+            rows, more = self._read((owner, known.renamed_from), fire_times)
+            found += [row for row in rows if owner == job.owner or settles(row)]
             count += more
+            known = self._history.former(known)
         return found, count
 
     def _read(

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from carillon.clock import Clock
+from carillon.domain.changes.handing_over import former_owner
 from carillon.domain.chunks.chunk import Chunk, Outcome, run_under, success_of
 from carillon.domain.chunks.history import (
     looks_at,
@@ -108,6 +109,12 @@ class PackedRuns:
                     return False
                 fenced = True
         return fenced
+
+    def former(self, job: Job) -> Job | None:
+        """The row of the job that this one was renamed or handed over from; None where another one
+        has its name by now. Raises UnreadableRowError."""
+        row = self._jobs.get(former_owner(job) or job.owner, job.renamed_from)
+        return row if row is not None and row.renamed_to == job.job_id else None
 
     def looks(self, job: Job | None, key: RunKey) -> list[Look]:
         """All the chunks in which the occurrence may be. Raises UnreadableRowError."""

@@ -82,7 +82,7 @@ class Backfill:
     def _wanted(self, operation: Operation, job: Job, chunk: list[datetime]) -> list[datetime]:
         if not operation.only_missed:
             return chunk
-        rows = self._search.rows_of_both(job, chunk)
+        rows = self._search.rows_of_all(job, chunk)
         # Runs that this operation has sent are under way, or were: a step that is repeated sends
         # them again.
         others = [row for row in rows if row.key.request_id != operation.operation_id]

@@ -92,6 +92,22 @@ def test_nor_is_it_once_the_job_has_had_its_first_name_again(client: Client, wor
     assert [item["fire_at"][11:16] for item in reversed(items)] == ["12:10", "12:20", "12:25"]
 
 
+def test_nor_is_what_ran_under_the_name_before_the_former_one(client: Client, world: World) -> None:
+    """What it was called first is in the row of what it was called then."""
+    apply(client)
+    noon, name = NOW.replace(microsecond=0), "sync"
+    for minutes, following in ((5, "pull"), (10, "fetch"), (15, "load")):
+        put(world, make_run(job_id_of(OWNER, name), noon + timedelta(minutes=minutes)))
+        world.clock.advance(300)
+        apply(client, {following: {**JOBS["sync"], "was": name}})
+        name = following
+    world.clock.advance(720)
+
+    job = f"/jobs/{job_id_of(OWNER, 'load')}"
+    items = client.get(f"{job}/missed", **{"from": "2026-03-01T12:00:00Z"}).json["items"]
+    assert [item["fire_at"][11:16] for item in reversed(items)] == ["12:20", "12:25"]
+
+
 def test_the_former_row_outlives_the_longest_waits_of_retries(client: Client, world: World) -> None:
     """They would find no job, and their runs would never end."""
     backoff = {"base_seconds": 86_400, "cap_seconds": 604_800}
