@@ -289,3 +289,17 @@ def test_a_window_of_a_notification_that_was_deleted_is_none_of_the_next_one_of_
     notify(world)
     world.run_until(NOON + 36 * MINUTE)
     assert [body["kind"] for body in said(world)] == ["first"]
+
+
+def test_nor_does_its_end_tell_that_one_what_was_before_it(world: World) -> None:
+    made = notify(world, jobs="import")
+    world.create("export", "every 5m", retry=ONCE)
+    world.create("import", "*/5 * * * *", window="10s", fraction=0.5, retry=ONCE)
+    fail(world)
+    world.run_until(NOON + 5 * MINUTE + timedelta(seconds=1))
+    assert world.notifications.delete(OWNER, "ops", made.revision)
+    world.run_until(NOON + 6 * MINUTE)
+    notify(world)
+    world.targets.behave = lambda call: Success("done")
+    world.run_until(NOON + 60 * MINUTE)
+    assert said(world) == []

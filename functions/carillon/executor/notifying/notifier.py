@@ -102,16 +102,12 @@ class Notifier:
 
     def _window(self, notification: Notification, now: datetime) -> Window | None:
         """The window as it is; one that is quiet changes in nothing that matters here, so that it
-        is read once.
-
-        One from before the notification was made is over: it was opened for one of the same name
-        that had just been deleted.
-        """
+        is read once. One from before the notification was made is over."""
         kept = self._open.get(_place(notification))
         if kept is not None and now < min(kept.quiet_until, kept.until):
             return kept
         window = self._windows.get(notification.owner, notification.name)
-        if window is not None and window.opened_at < notification.created_at.replace(microsecond=0):
+        if window is not None and not window.is_of(notification):
             window = replace(window, is_open=False)
         self._keep(notification, window)
         return window

@@ -55,7 +55,7 @@ class WindowEnd:
         for _ in range(_ROUNDS):
             notification = self._ports.notifications.get(owner, name)
             window = self._ports.windows.get(owner, name)
-            if notification is None or window is None:
+            if notification is None or window is None or not window.is_of(notification):
                 return Report(Handled.DROPPED, message, reason="there is no such notification")
             is_present = window.is_open and window.opened_at == message.key.fire_at
             if not is_present or message.attempt != window.step:

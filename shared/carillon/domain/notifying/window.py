@@ -116,6 +116,11 @@ class Window:
     is_open: bool = True
     is_ordered: bool = True
 
+    def is_of(self, notification: Notification) -> bool:
+        """False for one that was opened for a notification of the same name, which had just been
+        deleted."""
+        return self.opened_at >= notification.created_at.replace(microsecond=0)
+
     @property
     def is_first(self) -> bool:
         """True while nothing but its first message was told."""
