@@ -246,3 +246,14 @@ def test_dead_letters_of_a_job_that_cannot_be_read_hold_up_no_others(
     assert handled(world, order(world, begun)) is Handled.RAN
     ended = now_of(world, begun)
     assert (ended.state, ended.done, ended.passed_over) == (OperationState.SUCCEEDED, 3, 2)
+
+
+def test_dead_letters_that_the_list_cannot_read_are_passed_over(
+    world: World, operation: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else an operation that has succeeded says that it has left nothing."""
+    page = replace(world.runs.dead_letters(OWNER, 5), next_cursor=None, unreadable={"x": "spoilt"})
+    monkeypatch.setattr(world.runs, "dead_letters", lambda *asked: page)
+    assert handled(world, order(world, operation)) is Handled.RAN
+    ended = now_of(world, operation)
+    assert (ended.state, ended.done, ended.passed_over) == (OperationState.SUCCEEDED, 5, 1)

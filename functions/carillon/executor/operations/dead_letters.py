@@ -41,6 +41,7 @@ class DeadLetters:
                 page = self._ports.history.dead_letters(
                     operation.owner, limit, cursor or None, _filter_of(operation)
                 )
+                passed_over += len(page.unreadable)
                 for listed in page.items:
                     due_at = operation.due_at(done, begin)
                     is_done = self._settled(operation, listed, jobs, due_at)
