@@ -219,7 +219,7 @@ class FollowUp:
         # Of two runs that end at once one sees the end of the other at least: a row is final before
         # what follows from it is done.
         last = next_run.last_of(job, run, context.message, closed, now)
-        if last is not None and last != run.key and not self._has_ended(last, absent=False):
+        if last is not None and not self._has_ended(last, absent=False):
             return False
         gate = self._ports.admission_rows.get(job.owner, job_admission(job.job_id))
         named = () if gate is None else (gate.active, gate.waiting)

@@ -141,10 +141,13 @@ def was_put_off(job: Job, run: Run) -> bool:
 def last_of(
     job: Job, run: Run, message: Message, closed: ClosedDays | None, now: datetime
 ) -> RunKey | None:
-    """The run of the last occurrence of a job that `is_over`; None where it has no row."""
+    """The run of the last occurrence of a job that `is_over`; None where it has no row, or is the
+    one that has ended. That may have been moved from a day that is open again."""
     opened = resolve(job.schedule, job.spec.calendar, closed).open
     last = opened.previous(_passed(job, run, message, now) + timedelta.resolution)
     if last is None or last <= job.generation.from_at:
+        return None
+    if run.key.is_occurrence and last in (run.key.fire_at, message.nominal_at):
         return None
     return RunKey(job.owner, job.job_id, RunKind.SCHEDULED, last)
 

@@ -8,7 +8,7 @@ import pytest
 
 from carillon.domain.job import Job, JobState
 from carillon.domain.message import decode, encode
-from carillon.domain.policies import CatchUp, OnComplete
+from carillon.domain.policies import CatchUp, OnComplete, Overlap
 from carillon.domain.run import RunKind, RunStatus
 from carillon.domain.wheel.entry import entries_of, message_of
 from carillon.executor.batch import Handled
@@ -36,12 +36,16 @@ def test_a_day_closed_after_the_day_before_is_over_runs_at_its_nominal_time() ->
     assert outcomes(world, job) == [(day(24), "succeeded")]
 
 
+@pytest.mark.parametrize("overlap", [Overlap.ALLOW, Overlap.SKIP])
 @pytest.mark.parametrize("later", ["2026-12-31", "2027-12-25"])
-def test_what_is_postponed_runs_though_its_day_is_opened_again(later: str) -> None:
+def test_what_is_postponed_runs_though_its_day_is_opened_again(
+    later: str, overlap: Overlap
+) -> None:
     world = World(day(25, 8), segments=1)
     world.close("holidays", "2026-12-25")
     once = "at 2026-12-25T09:00:00"
-    job = world.create("job", once, calendar=("holidays", NEXT), on_complete=OnComplete.DELETE)
+    ends = {"overlap": overlap, "on_complete": OnComplete.DELETE}
+    job = world.create("job", once, calendar=("holidays", NEXT), **ends)
     over_nines(world, 25)
     world.close("holidays", later)
     over_nines(world, 26, 27)
