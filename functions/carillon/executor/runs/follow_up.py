@@ -214,13 +214,14 @@ class FollowUp:
         now = self._ports.clock.now()
         if not next_run.is_over(job, run, context.message, closed, now):
             return False
-        if job.spec.overlap is Overlap.ALLOW and not next_run.was_put_off(job, run):
-            return True
         # Of two runs that end at once one sees the end of the other at least: a row is final before
         # what follows from it is done.
         last = next_run.last_of(job, run, context.message, closed, now)
         if last is not None and not self._has_ended(last, absent=False):
             return False
+        if job.spec.overlap is Overlap.ALLOW:
+            # Where a resumption has left no occurrence, runs on request are to come one by one.
+            return last is not None or run.key.kind is RunKind.SCHEDULED
         gate = self._ports.admission_rows.get(job.owner, job_admission(job.job_id))
         named = () if gate is None else (gate.active, gate.waiting)
         keys = {RunKey.from_run_id(job.owner, run_id) for run_id in named if run_id}

@@ -100,9 +100,7 @@ def may_complete(job: Job, run: Run) -> bool:
         kept and EventType.JOB_COMPLETED not in job.spec.events
     ):
         return False
-    if kept or job.spec.overlap is Overlap.ALLOW:
-        return run.key.kind is RunKind.SCHEDULED
-    return run.key.kind is not RunKind.CALLBACK
+    return run.key.kind is RunKind.SCHEDULED if kept else run.key.kind is not RunKind.CALLBACK
 
 
 def is_over(job: Job, run: Run, message: Message, closed: ClosedDays | None, now: datetime) -> bool:
@@ -147,7 +145,9 @@ def last_of(
     last = opened.previous(_passed(job, run, message, now) + timedelta.resolution)
     if last is None or last <= job.generation.from_at:
         return None
-    if run.key.is_occurrence and last in (run.key.fire_at, message.nominal_at):
+    own = (run.key.fire_at, message.nominal_at)
+    is_own = last <= max(own) if job.spec.overlap is Overlap.ALLOW else last in own
+    if run.key.is_occurrence and is_own:
         return None
     return RunKey(job.owner, job.job_id, RunKind.SCHEDULED, last)
 
@@ -183,13 +183,15 @@ def _open_seconds(target: Target | None) -> int:
 def _passed(job: Job, run: Run, message: Message, now: datetime) -> datetime:
     """The nominal time up to which, at the end of the run, no occurrence is to come any more.
 
-    Where runs overlap only the run of the last occurrence can be known as the last, or one that was
-    put off beyond that; where they wait for each other, or are skipped, any run may end after it.
+    A job that is kept, and whose runs overlap, is told to be complete once, at the end of the last
+    occurrence's run, or of one that was put off beyond that. Of any other any run may end after it:
+    where they wait for each other or are skipped, or did before a change.
     """
     passed = max(run.key.fire_at, message.nominal_at, job.generation.from_at)
     if isinstance(job.schedule, Delay):
         passed = max(passed, _end_of(run))
-    if job.spec.overlap is not Overlap.ALLOW or was_put_off(job, run):
+    is_told_once = job.spec.on_complete is OnComplete.KEEP and job.spec.overlap is Overlap.ALLOW
+    if not is_told_once or was_put_off(job, run):
         passed = max(passed, now - timedelta(seconds=job.spread_seconds))
     return passed
 

@@ -278,6 +278,29 @@ class TestNoRunIsActiveOrWaits:
         assert told == [MIDNIGHT + timedelta(minutes=12)]
         assert row_of(world, job).state is JobState.COMPLETED
 
+    @pytest.mark.parametrize("by_hand", [False, True])
+    def test_runs_may_overlap_since_the_last_occurrence_was_skipped(
+        self, world: World, by_hand: bool
+    ) -> None:
+        """Its owner has changed that while the run that was active then waited for its retry."""
+
+        def behave(call: Call) -> Outcome:
+            busy = Failure(RunError("busy", "later"), retry_after_seconds=600)
+            return busy if call.attempt == 1 else Success(None)
+
+        world.targets.behave = behave
+        skip = {"overlap": Overlap.SKIP, "on_complete": DELETE}
+        job = world.create("job", "*/2 * * * *", **skip, max_runs=2)
+        if by_hand:
+            world.ask(job)
+        world.run_until(MIDNIGHT + timedelta(minutes=5))
+        assert world.history(job)[-1].reason == "overlap"
+        assert world.jobs.replace(job_with(job, overlap=Overlap.ALLOW, revision=2), 1)
+        world.run_until(MIDNIGHT + timedelta(minutes=9))
+        assert row_of(world, job).state is JobState.ACTIVE
+        world.run_until(MIDNIGHT + timedelta(minutes=13))
+        assert row_of(world, job).state is JobState.COMPLETED
+
     def test_the_last_occurrence_lies_in_the_queue_yet(self, world: World) -> None:
         """An earlier run ends after the last instant of the schedule, the executors are behind."""
         job = world.create("job", "every 10s", **QUEUED, max_runs=2, on_complete=DELETE)
