@@ -4,6 +4,7 @@ A crash before they are done is repaired by the next reception, which repeats th
 """
 
 from dataclasses import replace
+from datetime import datetime
 
 from carillon.domain.admission.overlap import misfire
 from carillon.domain.admission.state import job_admission
@@ -26,6 +27,8 @@ from carillon.services.calendar_reader import CalendarReader
 
 _ROUNDS = 4
 """The job's row may change under its completion this often before the message is repeated."""
+_ROWS_READ = 50
+"""Rows of the history that are searched for the last run of a fixed delay."""
 
 
 class FollowUp:
@@ -212,7 +215,8 @@ class FollowUp:
             return False
         closed = context.calendars.closed_days(job.owner, job.spec.calendar)
         now = self._ports.clock.now()
-        if not next_run.is_over(job, run, context.message, closed, now):
+        is_over = next_run.is_over(job, run, context.message, closed, now)
+        if not is_over and not self._has_chain_ended(job, now):
             return False
         # Of two runs that end at once one sees the end of the other at least: a row is final before
         # what follows from it is done.
@@ -226,6 +230,13 @@ class FollowUp:
         named = () if gate is None else (gate.active, gate.waiting)
         keys = {RunKey.from_run_id(job.owner, run_id) for run_id in named if run_id}
         return all(self._has_ended(key, absent=True) for key in keys - {run.key})
+
+    def _has_chain_ended(self, job: Job, now: datetime) -> bool:
+        """True if the last run of a fixed delay, which knows when the next one comes, has ended."""
+        if not isinstance(job.schedule, Delay) or job.schedule.end_at is None:
+            return False
+        page = self._ports.history.page(job.owner, job.job_id, _ROWS_READ, consistent=True)
+        return next_run.has_chain_ended(job, page.items, now)
 
     def _has_ended(self, key: RunKey, *, absent: bool) -> bool:
         """True if the run has; `absent` is the answer for one without a row."""

@@ -1,5 +1,6 @@
 """The next run after a final one: fixed delays, queued runs."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -122,6 +123,16 @@ def is_over(job: Job, run: Run, message: Message, closed: ClosedDays | None, now
     if opened.next(after) is not None or _is_owed(job, now):
         return False
     return job.schedule.next(after) is None
+
+
+def has_chain_ended(job: Job, newest_first: Iterable[Run], now: datetime) -> bool:
+    """True if no occurrence of a fixed delay is to come, by the newest rows of its job: whatever
+    ends behind the last run of the chain may be the last of all, long before the end of that."""
+    own_id = job.generation.generation_id
+    chain = (run for run in newest_first if run.key.is_occurrence and run.generation_id == own_id)
+    last = next(chain, None)
+    is_last = last is not None and last.is_final and job.schedule.next(_end_of(last)) is None
+    return is_last and not _is_owed(job, now)
 
 
 def _is_owed(job: Job, now: datetime) -> bool:

@@ -325,6 +325,26 @@ class TestNoRunIsActiveOrWaits:
         world.run_until(MIDNIGHT + timedelta(minutes=5))
         assert row_of(world, job).state is JobState.COMPLETED
 
+    def test_a_run_by_hand_that_ends_behind_the_last_of_a_fixed_delay_ends_the_job(
+        self, world: World
+    ) -> None:
+        """Two minutes are left until the end of all, and the next one would come in five."""
+
+        def behave(call: Call) -> Outcome:
+            if len(world.fired(job)) == 1:
+                world.ask(job)
+                world.run_until(world.clock.now() + timedelta(seconds=3))
+            return Success(None)
+
+        world.targets.behave = behave
+        end_at = MIDNIGHT + timedelta(minutes=7)
+        ends = {"end_at": end_at, "overlap": Overlap.SKIP, "on_complete": DELETE}
+        job = world.create("job", "every 5m after finish", **ends)
+        world.run_until(MIDNIGHT + timedelta(minutes=6))
+        kinds = {run.key.kind: run.status for run in world.history(job)}
+        assert kinds == dict.fromkeys((RunKind.SCHEDULED, RunKind.MANUAL), RunStatus.SUCCEEDED)
+        assert row_of(world, job).state is JobState.COMPLETED
+
     def test_a_run_by_hand_after_a_change_leaves_what_the_window_puts_off(
         self, world: World
     ) -> None:
