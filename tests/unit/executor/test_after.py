@@ -12,11 +12,13 @@ from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp, Overlap, RetryPolicy
 from carillon.domain.run import Run, RunError, RunKey, RunKind, RunStatus
 from carillon.domain.spec.after import After, Outcome
+from carillon.domain.spec.completion_spec import CompletionSpec
+from carillon.domain.targets import WebhookTarget
 from carillon.executor.batch import Handled
 from carillon.executor.targets import Failure, Success
 from carillon.schedules import NEVER
 from tests.support.jobs import job_with
-from tests.unit.executor.kit import MINUTE, NOON, World
+from tests.unit.executor.kit import LEASE_SECONDS, MINUTE, NOON, World
 
 ONCE = RetryPolicy(max_attempts=1)
 
@@ -181,6 +183,22 @@ def test_a_copy_leaves_the_row_of_a_called_attempt_to_the_retry(world: World) ->
     assert world.handle(retry).handled is Handled.RAN
     run = world.run_of(message)
     assert (run.status, run.attempt) == (RunStatus.SUCCEEDED, 3)
+
+
+def test_what_has_announced_its_call_goes_on_though_its_job_says_otherwise_by_now(
+    world: World,
+) -> None:
+    """Its target has the token, and may report, or have reported that it is at work."""
+    terms = CompletionSpec(within="1h")
+    target = WebhookTarget(url="https://a.example/", completion=terms)
+    nightly, report = pair(world, target=target)
+    report = world.change(report, retry=RetryPolicy(max_attempts=2))
+    _, (message,) = ended(world, nightly)
+    world.crash_in_call(message)
+    world.change(report, after=After("nightly", Outcome.FAILED))
+    world.clock.advance(LEASE_SECONDS)
+    assert world.handle(message).handled is Handled.RAN
+    assert world.run_of(message).attempt == 2
 
 
 @pytest.mark.parametrize("stop", ["paused", "deleted"])

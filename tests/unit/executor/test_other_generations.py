@@ -123,6 +123,20 @@ def test_what_was_announced_on_an_open_day_is_moved_to_no_other(world: World) ->
     assert world.run_of(of(job)).attempt == 2
 
 
+def test_nor_does_it_go_with_a_fixed_delay_that_was_changed_meanwhile(world: World) -> None:
+    """The change had begun before the run, and was committed during its call."""
+    first = world.create("job", "every 1m after finish", retry=RETRY, target=REPORTING)
+    world.due(first)
+    world.crash_in_call(of(first))
+    changed = committed(world, first, MOMENT - timedelta(seconds=1))
+    assert world.jobs.replace(
+        job_with(changed, schedule=parse_schedule("every 2m after finish"), revision=3), 2
+    )
+    world.clock.advance(LEASE_SECONDS)
+    assert world.handle(of(first)).handled is Handled.RAN
+    assert world.run_of(of(first)).attempt == 2
+
+
 def test_a_write_that_fails_before_the_call_is_no_attempt(world: World, job: Job) -> None:
     second = world.new_generation(job)
     world.due(second)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from carillon.domain.decisions import Claim
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.run import Run
@@ -25,9 +24,7 @@ class RunContext:
     ends_at: datetime | None
     before: Run | None = None
 
-    def closed_days(self, claim: Claim | None) -> ClosedDays | None:
-        """Those of the job's calendar; None without one, and where an attempt has announced its
-        call, as its day was open then. Raises StoreUnavailableError."""
-        if claim is not None and claim.has_announced:
-            return None
+    @property
+    def closed_days(self) -> ClosedDays | None:
+        """Those of the job's calendar; None without one. Raises StoreUnavailableError."""
         return self.calendars.closed_days(self.job.owner, self.job.spec.calendar)

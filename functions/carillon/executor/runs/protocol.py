@@ -194,7 +194,7 @@ class RunProtocol:
         Without `ends_at` the target is not called any more: the run is given up.
         """
         try:
-            context, start = self._load(message, ends_at, claim)
+            context, start = self._load(claim.decided_by(message), ends_at, claim)
         except (StoreUnavailableError, QueueUnavailableError):
             # Or the run would wait for its lease to lapse, and that would count as an attempt.
             if not self._releasing.undo(message, claim, made_for_nothing=False):
@@ -366,7 +366,7 @@ class RunProtocol:
         message = self._catching_up.cut_off(message, job)  # its generation may have ended since
         context = None if job is None else self._context(message, job, ends_at)
         by_schedule = starting.is_by_schedule(message)
-        closed = context.closed_days(claim) if context is not None and by_schedule else None
+        closed = context.closed_days if context is not None and by_schedule else None
         now, before = self._ports.clock.now(), None if context is None else context.before
         for standing in (message, *running.in_place_of_others(claim, message)):
             start = starting.decide_start(job, standing, now, closed, before)
