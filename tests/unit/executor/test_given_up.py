@@ -12,9 +12,11 @@ from carillon.domain.admission.state import (
     PermitHolder,
     key_admission,
 )
+from carillon.domain.execution.stopping import decide_cancel
+from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp, Concurrency, Rate
-from carillon.domain.run import RunStatus
+from carillon.domain.run import Run, RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
@@ -49,15 +51,32 @@ def limited(world: World, by: str, rate: Rate) -> dict[str, Any]:
 
 
 def test_the_place_that_a_run_has_waited_in_is_free_once_it_is_skipped(world: World) -> None:
+    job, other, waiting = waiting_in_its_place(world)
+    world.pause(job)
+    world.clock.set(waiting.starts_at)
+    assert world.handle(waiting).handled is Handled.SKIPPED
+    assert world.handle(world.due(other, 3)).handled is Handled.RAN
+
+
+def test_so_it_is_once_the_run_is_cancelled(world: World) -> None:
+    _, other, waiting = waiting_in_its_place(world)
+    row, now = world.run_of(waiting), world.clock.now()
+    cancelled = decide_cancel(row, "cancel", now, row.expires_at)
+    assert isinstance(cancelled, Run)
+    assert world.runs.claim(cancelled, row)
+    world.clock.set(waiting.starts_at)
+    assert world.handle(waiting).handled is Handled.REPEATED
+    assert world.handle(world.due(other, 3)).handled is Handled.RAN
+
+
+def waiting_in_its_place(world: World) -> tuple[Job, Job, Message]:
+    """Two jobs with one key, and the message of a run of the first, which is granted a start."""
     other = world.create("other", "* * * * *", concurrency=KEY)
     job = world.create("job", "* * * * *", rate=Rate(1, 100), concurrency=KEY)
     world.handle(world.due(job))
     assert world.handle(world.due(job, 2)).handled is Handled.DEFERRED
     (waiting,) = world.drain()
-    world.pause(job)
-    world.clock.set(waiting.starts_at)
-    assert world.handle(waiting).handled is Handled.SKIPPED
-    assert world.handle(world.due(other, 3)).handled is Handled.RAN
+    return job, other, waiting
 
 
 @pytest.mark.parametrize("by", ["key", "owner"])

@@ -34,7 +34,7 @@ def decide_cancel(
     """
     cancelled = seen.cancelled(ON_REQUEST, claim_id, now, expires_at)
     if seen.status in (RunStatus.SCHEDULED, RunStatus.RETRYING):
-        return cancelled
+        return replace(cancelled, claim_id=seen.claim_id)  # it may have waited in a place
     if seen.status is not RunStatus.RUNNING:
         return NotCancellable(f"is {seen.status.value}: it has ended")
     began_at = seen.attempt_started_at or seen.updated_at
