@@ -216,7 +216,7 @@ class FollowUp:
         closed = context.calendars.closed_days(job.owner, job.spec.calendar)
         now = self._ports.clock.now()
         is_over = next_run.is_over(job, run, context.message, closed, now)
-        if not is_over and not self._has_chain_ended(job, now):
+        if not is_over and not self._has_chain_ended(job, run, now):
             return False
         # Of two runs that end at once one sees the end of the other at least: a row is final before
         # what follows from it is done.
@@ -231,9 +231,11 @@ class FollowUp:
         keys = {RunKey.from_run_id(job.owner, run_id) for run_id in named if run_id}
         return all(self._has_ended(key, absent=True) for key in keys - {run.key})
 
-    def _has_chain_ended(self, job: Job, now: datetime) -> bool:
-        """True if the last run of a fixed delay, which knows when the next one comes, has ended."""
-        if not isinstance(job.schedule, Delay) or job.schedule.end_at is None:
+    def _has_chain_ended(self, job: Job, run: Run, now: datetime) -> bool:
+        """True if the run is none of a fixed delay's chain, whose last one has ended: that knows
+        when the next one comes."""
+        is_own = run.key.is_occurrence and run.generation_id == job.generation.generation_id
+        if is_own or not isinstance(job.schedule, Delay) or job.schedule.end_at is None:
             return False
         page = self._ports.history.page(job.owner, job.job_id, _ROWS_READ, consistent=True)
         return next_run.has_chain_ended(job, page.items, now)
