@@ -54,7 +54,7 @@ class Failures:
             self._tell(run, current or job)
         elif not repeated or not self._has_succeeded_since(run):
             gate = self._change(job, lambda gate: limits.with_failure(gate, run, job, limit))
-            if len(gate.failed) >= limit and len(self._in_a_row(run, job, gate).failed) >= limit:
+            if len(gate.failed) >= limit and len(self._in_a_row(job, gate).failed) >= limit:
                 return self._pause(run, job)
         return current
 
@@ -97,12 +97,12 @@ class Failures:
 
         return replace(gate, failed=tuple(filter(is_later, gate.failed)))
 
-    def _in_a_row(self, run: Run, job: Job, gate: AdmissionRow) -> AdmissionRow:
-        """The gate, in which the failure of `run` reaches the limit, without failures before a
-        success: while a job has no limit nothing of its runs is counted."""
-        ended_at = run.finished_at or run.updated_at
+    def _in_a_row(self, job: Job, gate: AdmissionRow) -> AdmissionRow:
+        """The gate, in which a failure reaches the limit, without failures before a success: while
+        a job has no limit nothing of its runs is counted, and who counts the failure may have stood
+        still since its end."""
         page = self._ports.history.page(job.owner, job.job_id, _ROWS_READ, consistent=True)
-        ends = ((at, row) for row in page.items if (at := _success_at(row)) and at <= ended_at)
+        ends = ((at, row) for row in page.items if (at := _success_at(row)))
         _, last = max(ends, key=itemgetter(0), default=(None, None))
         if last is None:
             return gate

@@ -269,6 +269,26 @@ class TestPauseAfterFailures:
         fails(3)
         assert row_of(world, job).state is JobState.PAUSED
 
+    def test_a_failure_that_is_slow_to_count_is_not_in_a_row_with_one_after_a_success(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tells = {"events": (EventType.RUN_DEAD,)}
+        job = world.create("job", "* * * * *", pause_after_failures=2, **tells)
+        world.targets.behave = failing_at(1, 3)
+
+        def stand_still(events: object) -> int:
+            patch.undo()
+            for number in (2, 3):
+                world.clock.set(minute(number))
+                handle(world, message_of(job, minute(number)))
+            return 0
+
+        world.clock.set(minute(1))
+        with monkeypatch.context() as patch:
+            patch.setattr(world.events, "emit", stand_still)
+            handle(world, message_of(job, minute(1)))
+        assert row_of(world, job).state is JobState.ACTIVE
+
     def test_a_resume_begins_the_count_anew_whoever_had_paused(self, world: World) -> None:
         job = world.create("job", "* * * * *", pause_after_failures=3)
         world.targets.behave = lambda call: FAILURE
