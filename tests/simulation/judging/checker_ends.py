@@ -3,8 +3,10 @@ operations; and requests under one key, which are one request."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from carillon.audit.evidence import JobVersion, Violation
+from carillon.domain.admission.limits import is_note_of
 from carillon.domain.job import Job, JobState
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import OnComplete
@@ -155,12 +157,22 @@ def _paused_early(
             yield Violation("failures", job_id, text)
             continue
         calm_from = paused_at - timedelta(minutes=10)
-        recent = [end for end in ends if max(from_at, calm_from) < end[0] <= paused_at]
-        if not recent:
+        named = (row.finished_at for row in known.rows.get(job_id, ()) if is_note_of(job.note, row))
+        paused_by = max(filter(None, named), default=paused_at)
+        if paused_by <= calm_from:
             continue  # its executor came again for a death of long ago
-        counted_by = recent[-1][0] - (_REPORT_LAG if job.spec.target.completion else timedelta())
-        has_success = any(success for at, success in recent[-limit:] if at < counted_by)
-        if has_success and known.is_calm(calm_from, paused_at):
+        counted_by = paused_by - (_REPORT_LAG if job.spec.target.completion else timedelta())
+        recent = [
+            (at, success)
+            for at, success in ends
+            if from_at < at <= paused_at
+            and not (success and (at <= calm_from or counted_by <= at <= paused_by))
+        ]
+        # A success behind that run may come while it is being counted, and so may a death.
+        number = sum(at <= paused_by for at, _ in recent)
+        parts = (reversed(recent[:number]), recent[number:])
+        in_a_row = sum(1 for part in parts for _ in takewhile(lambda end: not end[1], part))
+        if in_a_row < limit and known.is_calm(calm_from, paused_at):
             text = f"it was paused at {paused_at}, {job.note!r}, though one had succeeded"
             yield Violation("failures", job_id, text)
 

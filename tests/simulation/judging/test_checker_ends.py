@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from carillon.domain.admission.limits import note_of
 from carillon.domain.job import Generation
 from carillon.domain.operation import Operation, OperationKind, OperationState
 from carillon.domain.policies import OnComplete
@@ -150,6 +151,21 @@ def test_fewer_failures_in_a_row_do_not(first: str) -> None:
     book.becomes(30.5, book.job.paused(after(30.5), "paused since they failed"))
     words = "though one had succeeded" if first == "ran" else "2 had died by then"
     assert words in dict(found(book.evidence(30)))["failures"]
+
+
+@pytest.mark.parametrize(("second", "is_early"), [(20, False), (10, True), (30, True)])
+def test_what_ends_while_a_pause_is_committed_keeps_no_job_from_it(
+    second: int, is_early: bool
+) -> None:
+    """Stores that take seconds: one succeeds, and one dies, behind the run that has paused it."""
+    book = Book(pause_after_failures=2)
+    died = {number: book.died(key_of(number)) for number in (10, 20, 30)}
+    book.ran(key_of(25))
+    book.becomes(30.5, book.job.paused(after(30.5), note_of(died[second], 2)))
+    if second == 10:
+        book.ran(key_of(15))
+    is_found = "though one had succeeded" in dict(found(book.evidence(30))).get("failures", "")
+    assert is_found is is_early
 
 
 def test_a_reported_success_may_count_later_than_it_was_reported() -> None:
