@@ -222,6 +222,23 @@ def _is_passed_over(indexed: Indexed, row: Run, rows: Sequence[Run], alarms: set
     )
 
 
+def _was_left_to_another(
+    known: Known, row: Run, rows: Sequence[Run], by_at: datetime, until: datetime
+) -> bool:
+    """Whether the watch may have found the row of a catch-up that covers it, and none of its own:
+    its message was hidden, as by a throttled invocation, while a tick sent others once more."""
+    claims = (write.at for write in known.writes.get(row.key, ()) if write.before is None)
+    came_at = max(claims, default=by_at)
+    covering = (
+        write.at
+        for other in rows
+        if other.covers_from is not None and other.covers_from <= row.key.fire_at
+        if row.key.fire_at <= other.key.fire_at
+        for write in known.writes.get(other.key, ())
+    )
+    return by_at < came_at and any(at <= until and at < came_at for at in covering)
+
+
 def _is_far_back(known: Known, indexed: Indexed, at: datetime) -> bool:
     """Whether more generations had replaced this one by then than its job's row remembers."""
     others = known.generations[indexed.job.job_id]
@@ -252,6 +269,7 @@ def _unwatched(
             continue
         is_meant = row.status is RunStatus.CANCELLED or row.reason in _MEANT
         is_meant = is_meant or _is_passed_over(indexed, row, rows, alarms)
+        is_meant = is_meant or _was_left_to_another(known, row, rows, by_at, until)
         if is_meant or any(at <= until for at in successes.get(fire_at, ())):
             continue
         text = (

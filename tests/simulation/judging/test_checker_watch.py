@@ -96,6 +96,22 @@ def test_the_watch_rings_for_nothing_that_a_catch_up_had_passed_over(
     assert any("had passed over it by then" in text for text in texts) is is_needless
 
 
+@pytest.mark.parametrize(
+    ("passed_over_at", "came_at", "rung"),
+    [(190, 260, []), (270, 260, [60]), (100, 110, [60])],
+)
+def test_the_watch_need_not_ring_for_what_came_once_a_catch_up_had_passed_over_it(
+    passed_over_at: float, came_at: float, rung: list[int]
+) -> None:
+    """Its own message was hidden until its job was changed, and it ran, and died."""
+    book = Book("* * * * *", expect_within=60)
+    book.faults.append(after(100))
+    book.passed_over(60, 120, 2, passed_over_at)
+    book.died(key_of(60), came_at)
+    silent = [each for each in violations(book.evidence(185)) if each.invariant == "watch"]
+    assert [each.fire_at for each in silent] == [after(second) for second in rung]
+
+
 def test_the_watch_rings_for_a_success_that_came_late_where_nothing_struck() -> None:
     book = Book("at 2026-12-01T12:01:00Z", expect_within=60, overlap=Overlap.QUEUE_ONE)
     book.ran(key_of(60), 130)
