@@ -46,7 +46,7 @@ def _may_be_late(taken: Received | None) -> bool:
     order = None if taken is None else taken.order
     if not isinstance(order, Message):
         return False
-    return order.missed is not None or order.wait_until is not None
+    return order.missed is not None or order.wait_until is not None or bool(order.in_time)
 
 
 def delivery_of(seen: Delivered) -> Delivery:

@@ -48,7 +48,8 @@ class Delivery:
     known. `owner` is the one as whose the target was called, "" where not known.
     `chunk_claimed_at`: when its process had claimed the chunk that it is called in. `asked_at`:
     when a store last did what the call's own task had asked for.
-    `may_be_late`: its message represents occurrences that were missed, or has waited for a policy.
+    `may_be_late`: its message represents occurrences that were missed, has waited for a policy, or
+    was in time when it was sent, as at the late end of a pause.
     """
 
     run_id: str

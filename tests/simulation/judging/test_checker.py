@@ -10,19 +10,23 @@ from typing import Any
 
 import pytest
 
-from carillon.domain.job import Generation
+from carillon.domain.job import Generation, Lane
+from carillon.domain.message import Message, encode
 from carillon.domain.policies import CatchUp
 from carillon.domain.run import AttemptRecord, Resolution, RunError, RunKind, RunStatus
+from carillon.executor.targets import Call
 from carillon.schedules import parse_schedule
 from carillon.simulation.deployment import Deployment, Options
 from carillon.simulation.faults import Chaos, Faults
 from carillon.simulation.loop import Loop
 from carillon.simulation.services import Api, job_body
-from carillon.simulation.targets import SimulatedTargets
+from carillon.simulation.targets import SimulatedTargets, TargetCall
+from carillon.stores.memory.messaging import Received
 from tests.simulation.judging.checker_book import (
     GENERATION_ID,
     JOB_ID,
     NOON,
+    OWNER,
     Book,
     after,
     found,
@@ -30,6 +34,7 @@ from tests.simulation.judging.checker_book import (
     only,
     plain,
 )
+from tests.simulation.judging.deliveries import Delivered, delivery_of
 from tests.simulation.judging.evidence import Evidence, RunWrite
 from tests.simulation.judging.recorder import Recorder
 from tests.support.jobs import job_with
@@ -148,6 +153,18 @@ def test_what_stands_for_those_missed_or_has_waited_may_run_beside_a_later_one(
     book.finished(row, after(130.2))
     broken = [text for name, text in found(book.evidence(65)) if name == "late"]
     assert bool(broken) is not may_be_late
+
+
+@pytest.mark.parametrize("in_time", [None, False, True])
+def test_so_may_what_was_in_time_at_the_late_end_of_a_pause(in_time: bool | None) -> None:
+    """It was just within the `grace` then, and hidden for five seconds."""
+    key = key_of(60)
+    message = Message(key, GENERATION_ID, 0, Lane.NORMAL, key.fire_at, in_time=in_time)
+    taken = Received(1, Lane.NORMAL, encode(message), key.fire_at)
+    call = Call(key.run_id, JOB_ID, "job", OWNER, 1, key.fire_at, "null", 10)
+    begun = TargetCall(call, "process", after(130))
+    seen = Delivered(begun, None, None, faults_before=None, taken=taken)
+    assert delivery_of(seen).may_be_late is bool(in_time)
 
 
 @pytest.mark.parametrize("is_removed", [False, True])
