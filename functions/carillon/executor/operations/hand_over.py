@@ -112,7 +112,7 @@ class HandingOver:
                     return None  # its segment's control item: it is moved when that is mended
                 continue
             # What resumes it may have come, and gone, while it was between its owners.
-            is_awaited = self._is_awaited(job)
+            is_awaited = _is_awaited(job, self._ports.clock.now())
             reason = "" if is_awaited else self._refusal(job, operation)
             if not reason and not self._is_held(operation):
                 return None
@@ -176,10 +176,6 @@ class HandingOver:
         use = job.spec.calendar
         return None if use is None else self._ports.calendars.get(owner, use.name)
 
-    def _is_awaited(self, job: Job) -> bool:
-        """True if its pause is over, and the message that resumes it may come any moment."""
-        return job.state is JobState.PAUSED and is_over(job, self._ports.clock.now())
-
     def _resumed(self, job: Job) -> str:
         """Resume the job; answers why it cannot be."""
         try:
@@ -195,6 +191,8 @@ class HandingOver:
 
     def _end(self, job: Job, operation: Operation) -> str:
         """End the job, once the quotas of its new owner have room for it; else why they have not.
+        Where its pause has come to an end meanwhile it is to be resumed first: it could not be
+        resumed from then on as another owner's, which begins later.
 
         Their row rises before the job comes. That of its first owner stays too high, as where a
         job completes: a count mends it where it matters.
@@ -210,7 +208,7 @@ class HandingOver:
         generation = Generation(self._new_id(job.generation, now), now.replace(microsecond=0))
         until = needed_until(job, now, self._ports.run_lifetime)
         tombstone = ended(job, operation, generation, now, until)
-        if self._ports.jobs.replace(tombstone, job.revision):
+        if not _is_awaited(job, now) and self._ports.jobs.replace(tombstone, job.revision):
             self._ports.indexer.remove_ended_entries(job, tombstone)
         else:
             self._ports.job_quotas.remove(operation.to, load)
@@ -226,7 +224,7 @@ class HandingOver:
                 # Its commit may have been the last deed of a process that had stood still.
                 if taken.state is JobState.ACTIVE:
                     self._ports.indexer.index_again(taken)
-                elif self._is_awaited(taken):
+                elif _is_awaited(taken, now):
                     self._resume(taken)
                 self._ports.jobs.replace(settled(tombstone), tombstone.revision)
                 return
@@ -250,6 +248,11 @@ class HandingOver:
 
     def _new_id(self, before: Generation | None, now: datetime) -> str:
         return self._ports.entropy.new_id(now if before is None else before.next_id_at(now))
+
+
+def _is_awaited(job: Job, now: datetime) -> bool:
+    """True if its pause is over, and the message that resumes it may come any moment."""
+    return job.state is JobState.PAUSED and is_over(job, now)
 
 
 def _filter_of(operation: Operation) -> JobFilter:

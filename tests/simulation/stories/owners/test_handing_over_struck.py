@@ -211,6 +211,29 @@ def test_so_it_does_where_the_job_goes_back_to_its_first_owner(world: World) -> 
     assert ran_by(world, "job") == [(NOON + n * MINUTE, OWNER) for n in range(10, 32, 2)]
 
 
+def test_so_it_does_where_it_comes_while_the_step_asks_what_hinders_the_hand_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its stores are slow: the job would be its new owner's from a later instant on."""
+    job = world.create("job", "every 10s", catch_up=CatchUp.ALL)
+    world.pause(job, until=NOON + 9 * MINUTE)
+    world.run_until(NOON + 9 * MINUTE - 5 * SECOND)
+    hand_over(world)
+    get = world.jobs.get
+
+    def slow(owner: str, job_id: str) -> Job | None:
+        if owner == TEAM:
+            monkeypatch.undo()
+            assert world.clock.now() < NOON + 9 * MINUTE
+            world.clock.advance(15)
+        return get(owner, job_id)
+
+    monkeypatch.setattr(world.jobs, "get", slow)
+    world.run_until(NOON + 10 * MINUTE)
+    ran = [at for at, _ in ran_by(world, "job")]
+    assert ran == [NOON + (54 + n) * 10 * SECOND for n in range(7)]
+
+
 @pytest.mark.parametrize("is_taken", [False, True])
 def test_a_job_whose_last_run_ends_between_two_owners_is_complete(
     world: World, is_taken: bool
