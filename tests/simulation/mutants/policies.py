@@ -147,11 +147,10 @@ def _marks_what_it_read_before_the_call(original: Code) -> Code:
     """SlowLane._move that puts the mark into the row as it was when the run began, whatever it has
     become."""
 
-    def move(self: SlowLane, job: Job, slow: Slow | None, at: datetime) -> Slow | None:
+    def move(self: SlowLane, job: Job, slow: Slow | None, at: datetime) -> None:
         current = self._ports.jobs.get(job.owner, job.job_id)
         if current is not None and not current.is_tombstone:
             self._ports.jobs.replace(replace(job, slow=slow), current.revision)
-        return slow
 
     return move
 

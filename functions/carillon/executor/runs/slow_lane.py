@@ -94,12 +94,16 @@ class SlowLane:
     def by_host(self, job: Job) -> Job:
         """The job as it is served from now on: marked without a call if its host is known to hang.
 
-        Where the mark cannot be set the job is called as before.
+        Where the mark cannot be set the job is called as before. So its row is not read anew: once
+        the run has read a pause or a deletion there it must not start.
         """
         mark = self._mark_by_host(job)
         if mark is not None:
+            moved = replace(job, slow=mark)
             with suppress(StoreUnavailableError):
-                return replace(job, slow=self._move(job, mark, mark.since))
+                if self._ports.jobs.replace(moved, job.revision):
+                    self._ports.lifecycle.job_slowed(moved, mark)
+                    return moved
         return job
 
     def hangs(self, job: Job) -> bool:
@@ -107,7 +111,8 @@ class SlowLane:
         return self._mark_by_host(job) is not None
 
     def _mark_by_host(self, job: Job) -> Slow | None:
-        return None if job.lane is Lane.SLOW else self._hosts.mark(job, self._ports.clock.now())
+        is_settled = job.lane is Lane.SLOW or job.is_tombstone
+        return None if is_settled else self._hosts.mark(job, self._ports.clock.now())
 
     def judge(self, run: Run, job: Job) -> None:
         """Count the attempt of `run` that has just ended, and move its job where it belongs now.
@@ -140,22 +145,18 @@ class SlowLane:
         if won and slow is not None and job.slow is None:
             self._move(job, slow, run.updated_at)
 
-    def _move(self, job: Job, slow: Slow | None, at: datetime) -> Slow | None:
-        """Put or take the mark, under the revision that the owner sees: any change of his wins.
-
-        Answers the mark that the row has then, None too if there is no such job any more.
-        """
+    def _move(self, job: Job, slow: Slow | None, at: datetime) -> None:
+        """Put or take the mark, under the revision that the owner sees: any change of his wins."""
         for _ in range(_ROUNDS):
             current = self._ports.jobs.get(job.owner, job.job_id)
             if current is None or current.is_tombstone:
-                return None
+                return
             if (current.slow is None) is (slow is None):
-                return current.slow  # another run was quicker
+                return  # another run was quicker
             moved = replace(current, slow=slow)
             if self._ports.jobs.replace(moved, current.revision):
                 if slow is None:
                     self._ports.lifecycle.job_recovered(moved, at)
                 else:
                     self._ports.lifecycle.job_slowed(moved, slow)
-                return slow
-        return None
+                return

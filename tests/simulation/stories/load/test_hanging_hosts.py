@@ -11,7 +11,7 @@ from carillon.domain.targets import WebhookTarget
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.targets import Call, Failure, Outcome, Success
 from tests.simulation.stories.load.test_slow_lane import ONCE, counted, due, hangs, lasts
-from tests.simulation.stories.story import MINUTE, NOON, empty_queue, handle, row_of
+from tests.simulation.stories.story import HOUR, MINUTE, NOON, empty_queue, handle, row_of
 from tests.support.jobs import job_with
 from tests.support.world import OWNER, World
 
@@ -140,6 +140,27 @@ def test_where_the_mark_cannot_be_set_it_is_called(
     monkeypatch.setattr(world.jobs, "replace", lambda job, revision: False)
     handled(world, range(20, 22))
     assert len(world.targets.calls) == IN_A_ROW + 2
+
+
+def test_none_is_called_that_has_read_its_job_s_deletion(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes between the decision to start the run and the mark."""
+    hangs(world)
+    handled(world, range(IN_A_ROW))
+    get, read = world.jobs.get, list[Job | None]()
+
+    def deleting(owner: str, job_id: str) -> Job | None:
+        read.append(job := get(owner, job_id))
+        if job is not None and not job.is_tombstone:
+            now = world.clock.now()
+            assert world.jobs.replace(job.deleted(now, now + 24 * HOUR), job.revision)
+        return job
+
+    monkeypatch.setattr(world.jobs, "get", deleting)
+    handled(world, range(20, 21))
+    has_read = any(job is not None and job.is_tombstone for job in read)
+    assert has_read is (len(world.targets.calls) == IN_A_ROW)
 
 
 def test_jobs_on_one_hanging_host_cost_one_move_each(
