@@ -115,10 +115,11 @@ def is_over(job: Job, run: Run, message: Message, closed: ClosedDays | None, now
     generation = job.generation
     is_of_chain = message.after_finish and message.generation_id == generation.generation_id
     if isinstance(job.schedule, Delay) and not is_of_chain:
-        # The chain knows when its next one comes: for others there must be none, or it must be past
-        # the end of all.
+        # The chain knows when its next one comes, and ends its job. For others there must be none,
+        # or it must be past the end of all where they may end after the chain.
         end_at, first = job.schedule.end_at, job.schedule.next(generation.from_at)
-        return first is None or (end_at is not None and end_at < after)
+        is_past = job.spec.overlap is not Overlap.ALLOW and end_at is not None and end_at < after
+        return first is None or is_past
     opened = resolve(job.schedule, job.spec.calendar, closed).open
     if opened.next(after) is not None or _is_owed(job, now):
         return False

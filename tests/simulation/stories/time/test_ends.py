@@ -16,6 +16,7 @@ from tests.simulation.stories.story import (
     HOUR,
     MIDNIGHT,
     MINUTE,
+    handle,
     row_of,
 )
 from tests.support.jobs import job_with
@@ -195,6 +196,27 @@ def test_a_fixed_delay_that_was_resumed_is_not_complete_at_the_end_of_a_run_from
     gone = world.jobs.get(job.owner, job.job_id)
     assert gone is not None
     assert gone.state is JobState.COMPLETED, "nor does it stay for ever"
+
+
+def test_nor_is_it_where_executors_are_behind_with_that() -> None:
+    """The run from before ends after the end of all."""
+    world = World(MIDNIGHT, segments=1)
+    end_at = MIDNIGHT + timedelta(minutes=25)
+    job = world.create("chain", "every 10m after finish", end_at=end_at, on_complete=DELETE)
+
+    def lasts_over_a_pause(call: Call) -> Outcome:
+        if len(world.fired(job)) == 1:
+            world.new_generation(world.pause(job))
+            world.clock.set(MIDNIGHT + 26 * MINUTE)
+        return Success(None)
+
+    world.targets.behave = lasts_over_a_pause
+    world.clock.set(MIDNIGHT + 10 * MINUTE)
+    handle(world, message_of(job, MIDNIGHT + 10 * MINUTE))
+    assert row_of(world, job).state is JobState.ACTIVE
+    world.run_until(MIDNIGHT + 30 * MINUTE)
+    assert world.fired(job) == times("00:10 00:20", MIDNIGHT)
+    assert row_of(world, job).state is JobState.COMPLETED
 
 
 def test_one_that_was_resumed_too_late_for_another_run_is_complete_when_that_has_ended() -> None:
