@@ -11,6 +11,7 @@ from carillon.domain.job import Job
 from carillon.domain.policies import Rate, RetryPolicy
 from carillon.domain.run import RunError, RunStatus
 from carillon.executor.targets import Failure
+from carillon.schedules import CalendarRule
 from tests.support.world import OWNER
 from tests.unit.executor.kit import MINUTE, NOON, World
 
@@ -86,6 +87,23 @@ def test_nobody_waits_behind_starts_that_were_granted_to_runs_that_are_cancelled
             assert world.runs.claim(cancelled, row)
     world.run_until(NOON + 62 * MINUTE)
     asked = world.ask(world.create("other", "0 0 1 1 *", rate=Rate(1, 3600, "mail")))
+    world.run_until(NOON + timedelta(hours=3, minutes=2))
+    run = world.runs.get(asked)
+    assert run is not None
+    assert run.status is RunStatus.SUCCEEDED
+
+
+def test_nor_behind_those_of_runs_that_a_closed_day_moves(world: World) -> None:
+    days = ("days", CalendarRule.NEXT_BUSINESS_DAY)
+    end_at = NOON + 10 * MINUTE
+    rate = Rate(1, 3600, "mail")
+    world.close("days", "2026-12-25")
+    job = world.create("slow", "* * * * *", end_at=end_at, rate=rate, calendar=days)
+    world.run_until(NOON + 11 * MINUTE)
+    assert len(world.fired(job)) == 1
+    world.close("days", f"{NOON:%Y-%m-%d}")
+    world.run_until(NOON + 75 * MINUTE)
+    asked = world.ask(world.create("other", "0 0 1 1 *", rate=rate))
     world.run_until(NOON + timedelta(hours=3, minutes=2))
     run = world.runs.get(asked)
     assert run is not None

@@ -75,7 +75,7 @@ class RunProtocol:
         self._catching_up = CatchingUp(ports)
         self._chunk_looks = ChunkLooks(ports)
         self._completions = Completions(ports)
-        self._releasing = Releasing(ports)
+        self._releasing = Releasing(ports, self._admission)
 
     def handle(self, message: Message, ends_at: datetime, *, alone: bool = True) -> Report:
         """Handle a message of a lane; the process may be stopped at `ends_at`.
@@ -201,7 +201,7 @@ class RunProtocol:
                 return None
             raise
         if context is None or isinstance(start, Drop | Defer | Redirect):
-            report = self._releasing.release(message, claim, start)
+            report = self._releasing.release(message, claim, start, context)
             return report and self._follow_up.dropped(report, start, context)
         claim = replace(claim, run=running.being_adopted(claim.run, context.message))
         now, attempts = self._ports.clock.now(), context.job.spec.retry.max_attempts

@@ -18,28 +18,36 @@ from carillon.domain.run import RunStatus
 from carillon.errors import QueueUnavailableError, StoreUnavailableError
 from carillon.executor.batch import Handled, Report, defer
 from carillon.executor.ports import ExecutorPorts
+from carillon.executor.runs.admission import Admission
+from carillon.executor.runs.context import RunContext
 
 
 class Releasing:
     """None, or False: the row is another's now. Methods raise StoreUnavailableError and
     QueueUnavailableError."""
 
-    def __init__(self, ports: ExecutorPorts) -> None:
+    def __init__(self, ports: ExecutorPorts, admission: Admission) -> None:
         self._ports = ports
+        self._admission = admission
 
-    def release(self, message: Message, claim: Claim, start: Start) -> Report | None:
+    def release(
+        self, message: Message, claim: Claim, start: Start, context: RunContext | None = None
+    ) -> Report | None:
         """Undo a claim that must not be gone on with, then defer or drop the message.
 
         A dropped message represents no occurrence, and one that is sent for another time for none
         at this one: a row that it made itself, by an earlier claim whose holder died, is removed
         too, since nobody else would ever come for it. One that another generation has claimed as
         well is left to that: so what comes again is of the generation that the row knows it by. A
-        closed day moves the messages of them all, whichever still come.
+        closed day moves the messages of them all, whichever still come, and what it has waited with
+        is given up: its `context` knows the job.
         """
         moved = isinstance(start, Redirect) and start.message.key != message.key
         for_nothing = moved or isinstance(start, Drop)
         if not self.undo(message, claim, made_for_nothing=for_nothing, for_all=moved):
             return None
+        if moved and context is not None:
+            self._admission.give_up(claim.over, replace(context, message=message))
         if isinstance(start, Defer):
             return defer(self._ports, message, start.at, start.reason)
         if isinstance(start, Redirect):
