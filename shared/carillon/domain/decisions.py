@@ -1,6 +1,6 @@
 """Decisions about a message, as values with their reasons."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Self
@@ -48,11 +48,11 @@ class Claim:
         """True if an executor died on the attempt before."""
         return self.over is not None and self.over.status is RunStatus.RUNNING
 
-    def decided_by(self, message: Message) -> Message:
-        """The message as that of a retry, which no schedule, calendar or other run decides about,
-        where the attempt before had announced its call: its target may have begun, or reported."""
-        is_announced = self.over is not None and self.over.completion is not None
-        return replace(message, attempt=self.run.attempt) if is_announced else message
+    @property
+    def has_announced(self) -> bool:
+        """True if an attempt before had announced its call: its target may have begun, or
+        reported."""
+        return any(each.token_hash for each in self.run.attempts)
 
 
 @dataclass(frozen=True, slots=True)

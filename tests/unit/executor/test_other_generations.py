@@ -9,12 +9,13 @@ import pytest
 from carillon.domain.job import Generation, Job
 from carillon.domain.message import Message, Missed
 from carillon.domain.policies import CatchUp, RetryPolicy
-from carillon.domain.run import RunStatus
+from carillon.domain.run import RunError, RunStatus
 from carillon.domain.spec.completion_spec import CompletionSpec
 from carillon.domain.targets import WebhookTarget
 from carillon.domain.wheel.entry import message_of
 from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled
+from carillon.executor.targets import Failure
 from carillon.schedules import CalendarRule, parse_schedule
 from tests.support.jobs import job_with
 from tests.unit.executor.kit import LEASE_SECONDS, MINUTE, NOON, World
@@ -135,6 +136,41 @@ def test_nor_does_it_go_with_a_fixed_delay_that_was_changed_meanwhile(world: Wor
     world.clock.advance(LEASE_SECONDS)
     assert world.handle(of(first)).handled is Handled.RAN
     assert world.run_of(of(first)).attempt == 2
+
+
+def test_nor_is_it_after_another_executor_has_died_before_its_call(world: World) -> None:
+    """The row has the announcement among its attempts only, by then."""
+    _, job = moving(world, target=REPORTING)
+    world.due(job)
+    world.crash_in_call(of(job))
+    world.clock.advance(LEASE_SECONDS)
+    with world.dying(world.jobs, "get"):
+        world.handle(of(job))
+    world.close("days", f"{NOON:%Y-%m-%d}")
+    world.clock.advance(LEASE_SECONDS)
+    assert world.handle(of(job)).handled is Handled.RAN
+    assert world.run_of(of(job)).attempt == 3
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_who_was_never_committed_leaves_what_was_announced_to_the_fixed_delay(
+    world: World, released: bool
+) -> None:
+    """Two changes began in one second, and so would have the first occurrence at one instant. Under
+    the one that lost nothing would come after the run."""
+    job = world.create("job", "every 1m after finish", retry=RETRY, target=REPORTING)
+    lost = replace(of(job), generation_id=world.entropy.new_id(NOON))
+    world.due(job)
+    world.crash_in_call(of(job))
+    world.clock.advance(LEASE_SECONDS)
+    world.targets.behave = lambda call: Failure(RunError("busy", "later"))
+    if released:
+        with world.failing(world.jobs, "get", times=1), pytest.raises(StoreUnavailableError):
+            world.handle(lost)
+    world.handle(lost)
+    world.handle(of(job))
+    (retry,) = world.drain()
+    assert retry == replace(of(job), attempt=3, due_at=retry.due_at)
 
 
 def test_a_write_that_fails_before_the_call_is_no_attempt(world: World, job: Job) -> None:

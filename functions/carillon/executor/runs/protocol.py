@@ -194,7 +194,7 @@ class RunProtocol:
         Without `ends_at` the target is not called any more: the run is given up.
         """
         try:
-            context, start = self._load(claim.decided_by(message), ends_at, claim)
+            context, start = self._load(message, ends_at, claim)
         except (StoreUnavailableError, QueueUnavailableError):
             # Or the run would wait for its lease to lapse, and that would count as an attempt.
             if not self._releasing.undo(message, claim, made_for_nothing=False):
@@ -360,15 +360,15 @@ class RunProtocol:
     ) -> tuple[RunContext | None, Start]:
         """Read the job, then its calendar, and decide; record what an outage left out, remove a
         stale entry. The context's message is the one that was decided about. Done for duplicates,
-        too: a message of another generation may have been quicker.
-        """
+        too: a message of another generation may have been quicker."""
         job = self._ports.job_of(message)
         message = self._catching_up.cut_off(message, job)  # its generation may have ended since
         context = None if job is None else self._context(message, job, ends_at)
-        by_schedule = starting.is_by_schedule(message)
+        has_announced = claim is not None and claim.has_announced
+        by_schedule = starting.is_by_schedule(message) and not has_announced
         closed = context.closed_days if context is not None and by_schedule else None
         now, before = self._ports.clock.now(), None if context is None else context.before
-        for standing in (message, *running.in_place_of_others(claim, message)):
+        for standing in starting.decided_as(claim, message, job):
             start = starting.decide_start(job, standing, now, closed, before)
             if not isinstance(start, Drop):
                 break

@@ -1,5 +1,6 @@
 """The decision to start a claimed run: by its job's row, and by its job's calendar."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 
@@ -7,6 +8,7 @@ from carillon.clock import id_created_at
 from carillon.domain.calendar import CalendarUse, has, local_date, resolve, shifts, shifts_back
 from carillon.domain.changes.handing_over import is_in_hand
 from carillon.domain.decisions import (
+    Claim,
     Defer,
     Drop,
     Proceed,
@@ -43,6 +45,31 @@ def is_by_schedule(message: Message) -> bool:
 def runs_while_paused(key: RunKey) -> bool:
     """True if the run ignores a paused job: manual runs, redrives and callbacks do."""
     return key.kind in (RunKind.MANUAL, RunKind.CALLBACK) or key.redrive > 0
+
+
+def decided_as(claim: Claim | None, message: Message, job: Job | None) -> Iterator[Message]:
+    """The messages to decide by, each where those before are to be dropped: the one that came, then
+    it as one of each other generation that a died run is known by, newest first.
+
+    One that had claimed the run before may have put it under that generation (`being_adopted`),
+    whose own message never comes where its catch-up passes the occurrence over. What has announced
+    its call goes on as a retry, which no schedule, calendar or other run decides about, under a
+    generation that has counted: behind a run of any other no fixed delay goes on.
+    """
+    over = claim.over if claim is not None and claim.is_takeover else None
+    known = set() if over is None else {over.generation_id, *over.other_generations}
+    alike = replace(message, slot_key="", missed=None, in_time=None)
+    others = [
+        replace(alike, generation_id=each)
+        for each in sorted(known - {message.generation_id}, reverse=True)
+        if message.generation_id in known
+    ]
+    if claim is not None and claim.has_announced and job is not None:
+        for each in (message, *others):
+            if not message.key.is_occurrence or job.has_counted(each.generation_id):
+                yield replace(each, attempt=claim.run.attempt)
+    yield message
+    yield from others
 
 
 def decide_start(

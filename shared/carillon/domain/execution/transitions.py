@@ -1,6 +1,5 @@
 """A run from its claim to its end, as values (docs/architecture.md#the-run-protocol)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -249,20 +248,6 @@ def handed_over(run: Run, over: Run, message: Message, now: datetime) -> Run:
     if over.generation_id == message.generation_id and others:
         return replace(back, generation_id=others[-1], other_generations=others[:-1])
     return back
-
-
-def in_place_of_others(claim: Claim | None, message: Message) -> Iterator[Message]:
-    """The message as one of each other generation that a died run is known by, newest first.
-
-    One that had claimed the run before may have put it under that generation (`being_adopted`),
-    whose own message never comes where its catch-up passes the occurrence over.
-    """
-    over = claim.over if claim is not None and claim.is_takeover else None
-    known = () if over is None else (over.generation_id, *over.other_generations)
-    if message.generation_id in known:
-        alike = replace(message, slot_key="", missed=None, in_time=None)
-        for other in sorted({*known} - {message.generation_id}, reverse=True):
-            yield replace(alike, generation_id=other)
 
 
 def adopted(run: Run, came: Message) -> Run:
