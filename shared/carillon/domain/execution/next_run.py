@@ -142,7 +142,7 @@ def _is_owed(job: Job, now: datetime) -> bool:
     return any(each.owes_until is not None and each.owes_until > now for each in job.replaced)
 
 
-def was_put_off(job: Job, run: Run) -> bool:
+def _was_put_off(job: Job, run: Run) -> bool:
     """True if its window has put the run off beyond the end of its generation: it may end last."""
     owed = {each.owes_until for each in job.replaced} - {None}
     return run.effective_at in owed
@@ -203,7 +203,7 @@ def _passed(job: Job, run: Run, message: Message, now: datetime) -> datetime:
     if isinstance(job.schedule, Delay):
         passed = max(passed, _end_of(run))
     is_told_once = job.spec.on_complete is OnComplete.KEEP and job.spec.overlap is Overlap.ALLOW
-    if not is_told_once or was_put_off(job, run):
+    if not is_told_once or _was_put_off(job, run):
         passed = max(passed, now - timedelta(seconds=job.spread_seconds))
     return passed
 

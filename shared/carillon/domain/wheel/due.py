@@ -76,15 +76,13 @@ def continues_sequence(
     later by its window, is sent whatever has become of the job since. A watch looks after those,
     too, unless the job was deleted.
     """
-    if job is not None and not (entry.is_watch and job.state is JobState.DELETED):
+    ended_at, is_deleted = None, job is not None and job.state is JobState.DELETED
+    if job is not None and not (entry.is_watch and is_deleted):
         ended_at = job.ended_at(entry.generation_id)
-        if ended_at is not None and following is not None:
-            return following <= ended_at
-        is_own = job.generation.generation_id == entry.generation_id
-        if entry.is_watch and (is_own or ended_at is not None):
-            return True
+    if ended_at is not None and (entry.is_watch or following is not None):
+        return following is None or following <= ended_at
     if job is not None and job.generation.generation_id == entry.generation_id:
-        return job.state is JobState.ACTIVE
+        return job.state is JobState.ACTIVE or (entry.is_watch and not is_deleted)
     if job is not None and entry.generation_id < job.generation.generation_id:
         return False
     return now - id_created_at(entry.generation_id) < YOUNG_ENTRY
