@@ -233,9 +233,10 @@ class FollowUp:
 
     def _has_chain_ended(self, job: Job, run: Run, now: datetime) -> bool:
         """True if the run is none of a fixed delay's chain, whose last one has ended: that knows
-        when the next one comes."""
+        when the next one comes, and has left its job to the run. Where runs overlap it does not."""
         is_own = run.key.is_occurrence and run.generation_id == job.generation.generation_id
-        if is_own or not isinstance(job.schedule, Delay) or job.schedule.end_at is None:
+        is_left_to_it = not is_own and job.spec.overlap is not Overlap.ALLOW
+        if not (is_left_to_it and isinstance(job.schedule, Delay) and job.schedule.end_at):
             return False
         page = self._ports.history.page(job.owner, job.job_id, _ROWS_READ, consistent=True)
         return next_run.has_chain_ended(job, page.items, now)
