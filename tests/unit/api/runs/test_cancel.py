@@ -46,7 +46,8 @@ def test_a_run_that_waits_for_a_retry_is_cancelled(
     assert (told["next_attempt_at"], told["finished_at"]) == (None, "2026-03-01T12:00:00.250Z")
     assert [attempt["attempt"] for attempt in told["attempts"]] == [1]
     now = stored(world, retrying)
-    assert (now.token, now.claim_id != retrying.claim_id) == (retrying.token + 1, True)
+    # The claim stays: by it the run's message gives up what the run has waited with.
+    assert (now.token, now.claim_id) == (retrying.token + 1, retrying.claim_id)
     assert now.expires_at >= retrying.expires_at
     assert f'"run_id":"{retrying.key.run_id}"' in world.log.getvalue()
     assert '"action":"run.cancelled"' in world.log.getvalue()
