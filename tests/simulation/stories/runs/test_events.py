@@ -195,6 +195,25 @@ class TestCallbacks:
         assert len(callbacks(world, job)) == 1
 
 
+def handled_at(world: World, job: Job, number: int) -> None:
+    world.clock.set(minute(number))
+    handle(world, message_of(job, minute(number)))
+
+
+def counted_after(world: World, job: Job, monkeypatch: pytest.MonkeyPatch, *numbers: int) -> None:
+    """The run of 12:01 ends; between its record and its count those of these minutes end."""
+
+    def stand_still(events: object) -> int:
+        patch.undo()
+        for number in numbers:
+            handled_at(world, job, number)
+        return 0
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.events, "emit", stand_still)
+        handled_at(world, job, 1)
+
+
 class TestPauseAfterFailures:
     def test_after_a_resume_the_count_begins_anew(self, world: World) -> None:
         job = world.create("job", "* * * * *", pause_after_failures=2)
@@ -252,21 +271,9 @@ class TestPauseAfterFailures:
         tells = {"events": (EventType.RUN_SUCCEEDED,)}
         job = world.create("job", "* * * * *", pause_after_failures=2, **tells)
         world.targets.behave = failing_at(2, 3)
-
-        def fails(number: int) -> None:
-            world.clock.set(minute(number))
-            handle(world, message_of(job, minute(number)))
-
-        def stand_still(events: object) -> int:
-            fails(2)
-            return 0
-
-        world.clock.set(minute(1))
-        with monkeypatch.context() as patch:
-            patch.setattr(world.events, "emit", stand_still)
-            handle(world, message_of(job, minute(1)))
+        counted_after(world, job, monkeypatch, 2)
         assert row_of(world, job).state is JobState.ACTIVE
-        fails(3)
+        handled_at(world, job, 3)
         assert row_of(world, job).state is JobState.PAUSED
 
     def test_a_failure_that_is_slow_to_count_is_not_in_a_row_with_one_after_a_success(
@@ -275,18 +282,7 @@ class TestPauseAfterFailures:
         tells = {"events": (EventType.RUN_DEAD,)}
         job = world.create("job", "* * * * *", pause_after_failures=2, **tells)
         world.targets.behave = failing_at(1, 3)
-
-        def stand_still(events: object) -> int:
-            patch.undo()
-            for number in (2, 3):
-                world.clock.set(minute(number))
-                handle(world, message_of(job, minute(number)))
-            return 0
-
-        world.clock.set(minute(1))
-        with monkeypatch.context() as patch:
-            patch.setattr(world.events, "emit", stand_still)
-            handle(world, message_of(job, minute(1)))
+        counted_after(world, job, monkeypatch, 2, 3)
         assert row_of(world, job).state is JobState.ACTIVE
 
     def test_a_resume_begins_the_count_anew_whoever_had_paused(self, world: World) -> None:
