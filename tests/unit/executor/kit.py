@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from carillon.domain.execution.stopping import decide_cancel
 from carillon.domain.job import Job
 from carillon.domain.message import Message, encode
 from carillon.domain.run import Run
@@ -64,6 +65,14 @@ class World(world.World):
         run = self.runs.get(message.key)
         assert run is not None
         return run
+
+    def cancel(self, run: Run, after: float = 0) -> Run:
+        """What the API does with a run of this row, so many seconds from now."""
+        now = self.clock.now() + timedelta(seconds=after)
+        cancelled = decide_cancel(run, "cancel", now, run.expires_at)
+        assert isinstance(cancelled, Run)
+        assert self.runs.claim(cancelled, run)
+        return cancelled
 
     def stored(self, job: Job) -> Job:
         found = self.jobs.get(job.owner, job.job_id)

@@ -12,11 +12,10 @@ from carillon.domain.admission.state import (
     PermitHolder,
     key_admission,
 )
-from carillon.domain.execution.stopping import decide_cancel
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.policies import CatchUp, Concurrency, Rate
-from carillon.domain.run import Run, RunStatus
+from carillon.domain.run import RunStatus
 from carillon.domain.wheel.entry import message_of
 from carillon.executor.batch import Handled
 from carillon.executor.router import Router
@@ -60,10 +59,7 @@ def test_the_place_that_a_run_has_waited_in_is_free_once_it_is_skipped(world: Wo
 
 def test_so_it_is_once_the_run_is_cancelled(world: World) -> None:
     _, other, waiting = waiting_in_its_place(world)
-    row, now = world.run_of(waiting), world.clock.now()
-    cancelled = decide_cancel(row, "cancel", now, row.expires_at)
-    assert isinstance(cancelled, Run)
-    assert world.runs.claim(cancelled, row)
+    world.cancel(world.run_of(waiting))
     world.clock.set(waiting.starts_at)
     assert world.handle(waiting).handled is Handled.REPEATED
     assert world.handle(world.due(other, 3)).handled is Handled.RAN

@@ -246,10 +246,7 @@ class TestCallsThatLast:
         other = world.claim_for_another("b")
 
         def cancel(call: Call) -> Ended:
-            now = world.clock.now() + timedelta(seconds=LOOK_SECONDS)
-            cancelled = decide_cancel(other, "cancel", now, other.expires_at)
-            assert isinstance(cancelled, Run)
-            assert world.runs.claim(cancelled, other)
+            world.cancel(other, after=LOOK_SECONDS)
             timers.acts.pop()()
             assert call.stopped.is_set()
             return Success("done") if is_too_late else BUSY

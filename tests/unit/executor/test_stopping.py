@@ -11,16 +11,16 @@ import pytest
 from carillon.clock import ThreadTimers
 from carillon.domain.admission.state import AdmissionRow, key_admission
 from carillon.domain.events import EventType
-from carillon.domain.execution.stopping import LOOK_SECONDS, STOPPED, decide_cancel
+from carillon.domain.execution.stopping import LOOK_SECONDS, STOPPED
 from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.policies import Concurrency, RetryPolicy
-from carillon.domain.run import Run, RunError, RunStatus
+from carillon.domain.run import RunError, RunStatus
 from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Handled, Report
 from carillon.executor.router import Router
 from carillon.executor.targets import Call, Failure, Outcome, Success
-from tests.support.world import LIFETIME, OWNER
+from tests.support.world import OWNER
 from tests.unit.executor.kit import World
 
 
@@ -54,15 +54,6 @@ def new_job(world: World, **members: object) -> Job:
     return world.create("stopped", "* * * * *", retry=RetryPolicy(max_attempts=3), **members)
 
 
-def cancel(world: World, message: Message) -> Run:
-    """What the API does; the run has been running for long enough."""
-    now, seen = world.clock.now(), world.run_of(message)
-    cancelled = decide_cancel(seen, "cancel", now, now + LIFETIME)
-    assert isinstance(cancelled, Run)
-    assert world.runs.claim(cancelled, seen)
-    return cancelled
-
-
 def stop_in_call(world: World, timers: ManualTimers, message: Message, answer: Outcome) -> Report:
     """The run is cancelled in the third second of its call, which looks before it answers."""
 
@@ -72,7 +63,7 @@ def stop_in_call(world: World, timers: ManualTimers, message: Message, answer: O
         timers.pass_()
         assert not call.stopped.is_set()
         world.clock.advance(3)
-        cancel(world, message)
+        world.cancel(world.run_of(message))
         timers.pass_()
         assert call.stopped.is_set()
         assert call.timed_out("too long") == Failure(STOPPED)
@@ -185,7 +176,7 @@ def test_a_run_that_was_cancelled_while_gates_were_slow_is_not_called(
     def slow(row: AdmissionRow, over_revision: int | None) -> bool:
         world.clock.advance(gate_seconds)
         if gate_seconds >= LOOK_SECONDS and world.run_of(message).status is RunStatus.RUNNING:
-            cancel(world, message)
+            world.cancel(world.run_of(message))
         return put(row, over_revision)
 
     monkeypatch.setattr(world.admission_rows, "put", slow)
