@@ -10,7 +10,6 @@ from carillon.domain.chunks.placing import Group, Plan, chunks_of
 from carillon.domain.message import Message
 from carillon.domain.wheel.entry import Entry, minute_of, minute_start
 from carillon.domain.wheel.segment import Control
-from carillon.domain.wheel.zone_upgrade import zone_has_changed
 from carillon.errors import UnreadableRowError
 from carillon.schedules import SlotKind
 from carillon.tick.outbox import PART
@@ -26,16 +25,17 @@ reindex has put since, so that all of these share its few chunks."""
 
 
 def may_be_chunked(entry: Entry, message: Message, control: Control) -> bool:
-    """True if the plan of its minute decides whether the occurrence goes in a chunk.
+    """True if the plan of its minute is to stand before the occurrence is sent, by which it may go
+    in a chunk.
 
     Of a backlog only minutes that were announced are planned: what nobody has sent yet is decided
-    by each job's catch-up. An entry by other rules of its zone than today's goes alone: others of
-    its generation may stand for the same occurrence.
+    by each job's catch-up. A second message always goes alone, since other entries of its
+    generation may stand for the same occurrence; but whoever looks for a chunk needs the plan.
     """
     minute = minute_of(message.due_at)
-    if not entry.chunked_from or minute < entry.chunked_from:
+    if not entry.chunked_from or entry.slot.kind is SlotKind.DATED:
         return False
-    if entry.slot.kind is SlotKind.DATED or zone_has_changed(entry):
+    if minute < entry.chunked_from and not message.is_second:
         return False
     late_in = next((each for each in control.backlog if minute <= each.until), None)
     return late_in is None or minute <= late_in.announced
@@ -120,7 +120,8 @@ class Gathered:
         """
         if not self._messages:
             return []
-        sizes = Counter(_group_of(message) for message, _ in self._messages)
+        planned = (each for each, _ in self._messages if not each.is_second)
+        sizes = Counter(map(_group_of, planned))
         plan = self._plan or self._standing(chunks_of(sizes))
         orders = list[Order]()
         members: dict[ChunkKey, dict[bytes, Member]] = {}
@@ -170,7 +171,7 @@ def _group_of(message: Message) -> Group:
 
 
 def _bucket_of(message: Message, plan: Plan) -> int | None:
-    return plan.bucket_of(_group_of(message), message.key.job_id)
+    return None if message.is_second else plan.bucket_of(_group_of(message), message.key.job_id)
 
 
 def _member_of(message: Message, kind: SlotKind) -> Member:

@@ -29,7 +29,7 @@ from carillon.domain.wheel.segment import (
     with_cursor,
     with_minute_done,
 )
-from carillon.domain.wheel.zone_upgrade import migrated, owed_messages, zone_has_changed
+from carillon.domain.wheel.zone_upgrade import marked, migrated, owed_messages, zone_has_changed
 from carillon.errors import (
     QueueUnavailableError,
     StoreUnavailableError,
@@ -236,9 +236,8 @@ class Visit:
         changed."""
         control = self._control
         rules_since = minute_start(control.tzdata_from) if control.tzdata_from else None
-        messages = list(
-            messages_of(entry, minute, control.horizon, control.backlog, resolved, rules_since)
-        )
+        due = messages_of(entry, minute, control.horizon, control.backlog, resolved, rules_since)
+        messages = [marked(entry, each) for each in due]
         if entry.slot.kind is SlotKind.DATED:
             return messages, entry.beyond(control.horizon), False
         return messages, None, zone_has_changed(entry)

@@ -61,8 +61,9 @@ class Message:
     its attempt; `rate_slot`, `owner_slot`: the start that its job's rate, or the limit of its
     owner, has granted. `in_time`: None but for what a tick catches up on; there whether it was
     within its job's grace when the tick that had been away came back, however long the pace of
-    catching up holds it back since. `returns` counts how often its lane's dead-letter queue has
-    sent it back. `slot_key` names the wheel slot it was read in ("" when no tick sent it), so that
+    catching up holds it back since. `is_second`: a tick that died may have sent the occurrence in a
+    chunk before. `returns` counts how often its lane's dead-letter queue has sent it back.
+    `slot_key` names the wheel slot it was read in ("" when no tick sent it), so that
     a stale entry can be removed by its exact key.
 
     Two kinds are no runs. WATCH: see whether the occurrence at `key.fire_at` has succeeded.
@@ -84,6 +85,7 @@ class Message:
     rate_slot: RateSlot | None = None
     owner_slot: RateSlot | None = None
     in_time: bool | None = None
+    is_second: bool = False
     returns: int = 0
     store_waits: int = 0
     unreadable_since: datetime | None = None
@@ -146,6 +148,8 @@ class Message:
             form["owner_slot"] = _slot_form(self.owner_slot)
         if self.in_time is not None:
             form["in_time"] = self.in_time
+        if self.is_second:
+            form["second"] = True
         if self.returns:
             form["returns"] = self.returns
         if self.store_waits:
@@ -185,6 +189,7 @@ class Message:
             rate_slot=_slot(form.get("rate_slot")),
             owner_slot=_slot(form.get("owner_slot")),
             in_time=None if in_time is None else bool(in_time),
+            is_second=bool(form.get("second", False)),
             returns=int(form.get("returns", 0)),
             store_waits=int(form.get("store_waits", 0)),
             unreadable_since=None if unreadable_since is None else instant_of(unreadable_since),

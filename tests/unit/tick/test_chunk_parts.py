@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from carillon.clock import SeededEntropy
 from carillon.domain.chunks.message import ChunkMessage
 from carillon.domain.chunks.placing import Plan
 from carillon.domain.policies import Lane
 from carillon.domain.wheel.entry import Entry, Slot, minute_of
 from carillon.domain.wheel.segment import Backlog, Control
+from carillon.domain.wheel.zone_upgrade import marked
 from carillon.errors import UnreadableRowError
 from carillon.schedules import SlotKind, parse_schedule
 from carillon.stores.memory.chunks import MemoryChunkStore
@@ -22,6 +24,7 @@ from tests.unit.faults import failing
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 MINUTE = minute_of(NOON)
 GENERATION = "01KBCCS1P0N0T0F1X1NGAT0NCE"
+YOUNG = SeededEntropy(0).new_id(NOON - timedelta(minutes=59))
 HOURLY, DAILY = Slot(SlotKind.HOURLY, 0), Slot(SlotKind.DAILY, 720)
 
 
@@ -54,13 +57,12 @@ def backlog(announced: int, until: int) -> Control:
         ({"chunked_from": MINUTE + 1}, CONTROL, False),
         ({"chunked_from": 0}, CONTROL, False),
         ({"slot": Slot(SlotKind.DATED, MINUTE)}, CONTROL, False),
-        ({"zone_digest": "other rules"}, CONTROL, False),
         ({}, backlog(MINUTE, MINUTE + 5), True),
         ({}, backlog(MINUTE - 1, MINUTE), False),
         ({}, backlog(MINUTE - 5, MINUTE - 1), True),
     ],
     ids=[
-        *("settled", "not yet settled", "of no plain job", "dated", "by other rules"),
+        *("settled", "not yet settled", "of no plain job", "dated"),
         *("announced", "not announced", "live"),
     ],
 )
@@ -69,6 +71,40 @@ def test_the_plan_decides_about_these(
 ) -> None:
     entry = replace(entry_of("job"), **changes)
     assert may_be_chunked(entry, entry.message_at(NOON), control) is may_be
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"zone_digest": "other rules"}, {"chunked_from": MINUTE + 1}],
+    ids=["to be brought to new rules", "brought there"],
+)
+def test_what_a_chunk_may_have_by_former_rules_goes_alone_once_the_plan_stands(
+    changes: dict[str, Any],
+) -> None:
+    world = World(NOON - timedelta(minutes=1))
+    gathered = Gathered(replace(world.tick_ports, chunked=True), 0, MINUTE, "salt", is_late=False)
+    for number in range(3):
+        entry = replace(entry_of(f"job-{number}"), **(changes if number else {}))
+        message = marked(entry, replace(entry.message_at(NOON), lane=Lane.NORMAL))
+        assert message.is_second is bool(number)
+        assert may_be_chunked(entry, message, CONTROL)
+        assert Planned(world.tick_ports, 0).alone(entry, [message], CONTROL) == [message]
+        gathered.add(entry, message)
+    assert [getattr(order, "is_second", None) for order in gathered.taken()] == [False, True, True]
+    plan = world.chunks.get_plan(0, MINUTE)
+    assert plan is not None
+    assert plan.chunks == {}, "two of three cannot go in a chunk"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"chunked_from": 0}, {"slot": Slot(SlotKind.DATED, MINUTE)}, {"generation_id": YOUNG}],
+    ids=["in chunks", "of no plain job", "dated", "just made"],
+)
+def test_no_other_message_is_marked(changes: dict[str, Any]) -> None:
+    rules = "other rules" if changes else ""
+    entry = replace(entry_of("job"), zone_digest=rules, **changes)
+    assert not marked(entry, entry.message_at(NOON)).is_second
 
 
 class TestPlanned:

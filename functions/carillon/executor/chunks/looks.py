@@ -78,7 +78,8 @@ class ChunkLooks:
         job the records alone know for certain in which chunk it was: in a pause the row's place
         changes. Nor is it known of what is gone on with in place of another generation's message
         how that was sent."""
-        is_late = now - message.due_at > LATE or message.in_time is not None
+        is_marked = message.is_second or message.in_time is not None
+        is_late = is_marked or now - message.due_at > LATE
         is_own = message.generation_id == job.generation.generation_id
         is_shared = over is not None and bool(over.other_generations)
         is_second = is_late or is_shared or not is_own or was_just_changed(job, message.key.fire_at)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from carillon.domain.calendar import Resolved, shifts_back
-from carillon.domain.chunks.placing import SETTLED_AFTER
+from carillon.domain.chunks.placing import SETTLED_AFTER, chunked_from
 from carillon.domain.message import Message
 from carillon.domain.wheel.entry import Entry, NextEntry, Slot, minute_end, minute_of
 from carillon.domain.wheel.segment import Control
@@ -25,6 +25,18 @@ def zone_has_changed(entry: Entry) -> bool:
         and entry.schedule is not None
         and entry.zone_digest != digest_of_zone(entry.schedule.timezone)
     )
+
+
+def marked(entry: Entry, message: Message) -> Message:
+    """The message of an entry; as a second one where its generation goes in chunks by then, but
+    this entry does not, to be brought to new rules or brought there within an hour: a tick that
+    died by the old ones may have sent the occurrence in a chunk."""
+    minute = minute_of(message.due_at)
+    if not entry.chunked_from or entry.slot.kind is SlotKind.DATED:
+        return message
+    if minute >= entry.chunked_from and not zone_has_changed(entry):
+        return message
+    return replace(message, is_second=chunked_from(entry.generation_id) <= minute)
 
 
 def migrated(entry: Entry, horizon: int) -> tuple[Entry, list[Entry], NextEntry | None]:
@@ -76,4 +88,4 @@ def owed_messages(
     for fire_at in sent.between(before, minute_end(horizon) - entry.spread):
         effective = minute_of(fire_at + entry.spread)
         if not any(done < effective <= until for done, until in to_come):
-            yield entry.message_at(fire_at)
+            yield marked(entry, entry.message_at(fire_at))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from carillon.domain.chunks import placing
+from carillon.domain.chunks.message import ChunkMessage
 from carillon.domain.job import Generation, Job
 from carillon.domain.message import encode
 from carillon.domain.policies import CatchUp
@@ -21,6 +22,7 @@ from tests.simulation.stories.time.test_zone_changes import ALMATY, OLD, pass_by
 from tests.simulation.stories.zone_files import put, zones_put_back
 from tests.support.jobs import job_with
 from tests.support.world import World
+from tests.unit.faults import dying
 
 START = datetime(2026, 12, 8, 0, 0, 30, tzinfo=UTC)
 UPGRADED_AT = datetime(2026, 12, 8, 3, 10, 30, tzinfo=UTC)
@@ -59,6 +61,23 @@ def test_a_generation_that_meets_new_rules_of_its_zone_runs_once(
     assert world.chunks.chunks
     assert times_run(world, job) == {1}
     assert {run.status for run in world.history(job)} == {RunStatus.SUCCEEDED}
+
+
+@pytest.mark.parametrize("schedule", ["5,25 2-23 * * *", "25 * * * *", "5,25,45 * * * *"])
+def test_what_a_tick_had_sent_in_a_chunk_is_not_run_again_by_new_rules_of_its_zone(
+    schedule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It died before it could record that. By the new rules, entries go alone for an hour."""
+    world = chunked_world()
+    job = world.create("local", schedule, timezone=ALMATY)
+    pass_by(world, UPGRADED_AT.replace(minute=22))
+    with dying(world.wheel, "put_control", after=1):
+        world.tick()
+    assert any(isinstance(each.order, ChunkMessage) for each in world.queue.kept())
+    world.clock.advance(60)
+    upgrade_functions(world, monkeypatch, "half an hour forward")
+    pass_by(world, UPGRADED_AT.replace(hour=7))
+    assert times_run(world, job) == {1}
 
 
 def test_a_run_whose_turn_comes_late_reads_its_job_again() -> None:
