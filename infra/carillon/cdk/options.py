@@ -251,8 +251,8 @@ class Options(Choices):
     warm_write_units: int = option(
         0,
         _warm_write_units,
-        "the first herd needs more than 4,000 writes a second, which new tables take; AWS charges "
-        "for it once, and never lowers it again",
+        "the first herd needs more than 4,000 writes or 12,000 reads a second, which new tables "
+        "take (reads get three times as many); AWS charges for it once, and never lowers it again",
     )
     recover_runs: bool = option(
         False,
