@@ -37,6 +37,7 @@ from carillon.tick.segment_visit import Visit
 from tests.simulation.mutants import chunks, handing_over, indexing
 from tests.simulation.mutants.kit import swapped
 from tests.simulation.races.generations import put_off_forgotten
+from tests.simulation.races.plans import plan_overlooked
 
 
 @contextmanager
@@ -377,6 +378,7 @@ _BUGS: dict[str, Callable[[], Any]] = {
     "control_unconditional": _control_unconditional,
     "claim_unconditional": _claim_unconditional,
     "finish_without_token": _finish_without_token,
+    "plan_overlooked": plan_overlooked,
     "put_off_forgotten": put_off_forgotten,
     "row_before_claim": _row_before_claim,
     "settle_unread": _settle_unread,

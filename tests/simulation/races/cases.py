@@ -35,6 +35,7 @@ from tests.simulation.races.kit import (
     tick,
 )
 from tests.simulation.races.pauses import PAUSES
+from tests.simulation.races.plans import PLAN_RACES
 from tests.simulation.races.spreading import SPREADS
 from tests.simulation.races.stopping import STOPS
 from tests.simulation.races.successors import (
@@ -336,6 +337,7 @@ RACES = (
     *SPREADS,
     *HAND_OVERS,
     *CHUNK_RACES,
+    *PLAN_RACES,
     *STOPS,
     *REDRIVES,
     *COMPLETION_RACES,
