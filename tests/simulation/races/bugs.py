@@ -36,6 +36,7 @@ from carillon.tick.counting import SegmentReport
 from carillon.tick.segment_visit import Visit
 from tests.simulation.mutants import chunks, handing_over, indexing
 from tests.simulation.mutants.kit import swapped
+from tests.simulation.races.chunks import generation_unasked
 from tests.simulation.races.generations import put_off_forgotten
 from tests.simulation.races.plans import plan_overlooked
 
@@ -379,6 +380,7 @@ _BUGS: dict[str, Callable[[], Any]] = {
     "claim_unconditional": _claim_unconditional,
     "finish_without_token": _finish_without_token,
     "plan_overlooked": plan_overlooked,
+    "generation_unasked": generation_unasked,
     "put_off_forgotten": put_off_forgotten,
     "row_before_claim": _row_before_claim,
     "settle_unread": _settle_unread,
