@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.counting import ClientMeter
 from tests.support.ministack import ministack_server
 
 __all__ = ["ministack_server"]
@@ -22,3 +23,11 @@ def ministack(aws_environment: pytest.MonkeyPatch, ministack_server: str) -> str
     """The URL of the MiniStack that boto3 reaches in this test."""
     aws_environment.setenv("AWS_ENDPOINT_URL", ministack_server)
     return ministack_server
+
+
+@pytest.fixture
+def meter(monkeypatch: pytest.MonkeyPatch) -> ClientMeter:
+    """Counts what the clients ask for that are made in this test."""
+    meter = ClientMeter()
+    meter.attach(monkeypatch)
+    return meter

@@ -56,12 +56,15 @@ class Undelayed:
 
 
 class System:
-    """One deployment under one clock."""
+    """One deployment under one clock, with or without chunks."""
 
-    def __init__(self, stores: Stores, queue: LaneQueue, clock: Clock) -> None:
+    def __init__(
+        self, stores: Stores, queue: LaneQueue, clock: Clock, *, chunks: bool = False
+    ) -> None:
         self.stores = stores
         self.queue = queue
         self.clock = clock
+        self.chunks = chunks
         self.entropy = SystemEntropy()
         self.targets = CountingTargets()
 
@@ -121,6 +124,7 @@ class System:
             indexer=Indexer(self.stores.jobs, wheel, self.queue, self.clock, self.stores.calendars),
             clock=self.clock,
             on_bad_entry=lambda *where: None,
+            chunked=self.chunks,
         )
 
     def _dispatcher(self, ports: TickPorts) -> Dispatcher:

@@ -41,13 +41,6 @@ LATE_READS = FIRES
 """All are handled minutes late here, and look for the chunks that may have had them."""
 
 
-@pytest.fixture
-def meter(monkeypatch: pytest.MonkeyPatch) -> ClientMeter:
-    meter = ClientMeter()
-    meter.attach(monkeypatch)
-    return meter
-
-
 def plain(job: Job) -> Job:
     return job
 
