@@ -34,7 +34,7 @@ from carillon.stores.memory.wheel import MemoryWheelStore
 from carillon.stores.ports import JobStore, WheelStore
 from carillon.tick.counting import SegmentReport
 from carillon.tick.segment_visit import Visit
-from tests.simulation.mutants import chunks, handing_over, indexing
+from tests.simulation.mutants import chunks, handing_over, indexing, ticks
 from tests.simulation.mutants.kit import swapped
 from tests.simulation.races.chunks import generation_unasked
 from tests.simulation.races.generations import put_off_forgotten
@@ -361,6 +361,7 @@ _MUTANTS = (
     *indexing.RACED,
     *handing_over.HANDING_OVER,
     *handing_over.RACED_HAND_OVERS,
+    *ticks.TICKS,
 )
 _BUGS: dict[str, Callable[[], Any]] = {
     **{mutant.name: partial(swapped, mutant.swaps) for mutant in _MUTANTS},

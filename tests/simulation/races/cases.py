@@ -36,6 +36,7 @@ from tests.simulation.races.kit import (
 )
 from tests.simulation.races.pauses import PAUSES
 from tests.simulation.races.plans import PLAN_RACES
+from tests.simulation.races.sharing import SHARINGS
 from tests.simulation.races.spreading import SPREADS
 from tests.simulation.races.stopping import STOPS
 from tests.simulation.races.successors import (
@@ -338,6 +339,7 @@ RACES = (
     *HAND_OVERS,
     *CHUNK_RACES,
     *PLAN_RACES,
+    *SHARINGS,
     *STOPS,
     *REDRIVES,
     *COMPLETION_RACES,

@@ -29,7 +29,7 @@ KEY, NAME = "k", "raced"
 JOB_ID = job_id_of(OWNER, NAME)
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 OPTIONS = Options(segments=1, function_timeout_seconds=FUNCTION_SECONDS)
-_TICK_SECONDS = FUNCTION_SECONDS - 6
+TICK_SECONDS = FUNCTION_SECONDS - 6
 SUCCEEDED = frozenset({RunStatus.SUCCEEDED})
 
 Request = Callable[[Api], Any]
@@ -161,7 +161,7 @@ def tick(name: str = "tick", segment: int = 0) -> Actor:
         ports = world.deployment.tick_ports
         look_ahead = world.deployment.options.look_ahead_minutes
         dispatcher = Dispatcher(ports, lease_owner=owner, look_ahead_minutes=look_ahead)
-        dispatcher.tick([segment], (), now + timedelta(seconds=_TICK_SECONDS))
+        dispatcher.tick([segment], (), now + timedelta(seconds=TICK_SECONDS))
 
     return Actor(name, act)
 
