@@ -154,12 +154,12 @@ def _does_not_look(original: Code) -> Code:
     return lambda self, start, job, message, over, now: start
 
 
-def _before_the_minute(scenario: Scenario) -> Scenario:
+def before_the_minute(scenario: Scenario) -> Scenario:
     """Each request comes within two seconds before a whole minute, as executors wait for it."""
     return moved(scenario, 58_000_000, 2_000_000)
 
 
-def _for_chunks(scenario: Scenario) -> Scenario:
+def for_chunks(scenario: Scenario) -> Scenario:
     """Jobs that go in chunks every minute, in a deployment that sends them; nothing is asked but to
     create them, or the first chunk would never come."""
     jobs = tuple(replace(job, seconds=1.5, failures=0.0) for job in scenario.jobs)
@@ -170,12 +170,12 @@ def _for_chunks(scenario: Scenario) -> Scenario:
     return bodied(_plain)(replace(calm, minutes=max(calm.minutes, 20)))
 
 
-def _short_lived(scenario: Scenario) -> Scenario:
+def short_lived(scenario: Scenario) -> Scenario:
     """A message comes again within a minute. Later, whoever handles it looks at its chunk."""
     return replace(scenario, options=replace(scenario.options, function_timeout_seconds=8))
 
 
-def _with_permits(scenario: Scenario) -> Scenario:
+def with_permits(scenario: Scenario) -> Scenario:
     """Each call is preceded by a read, in which a process may stand still."""
     return replace(scenario, options=replace(scenario.options, owner_concurrent_runs=5))
 
@@ -219,7 +219,7 @@ CHUNKS: tuple[Mutant, ...] = (
         _TWICE,
         "the finish of a chunk does not ask whether its claim still holds",
         (Swap(MemoryChunkStore, "finish", _finish_of_anybody),),
-        reshape=both(_for_chunks, _short_lived, faulty(paused=0.05, duplicated=0.2)),
+        reshape=both(for_chunks, short_lived, faulty(paused=0.05, duplicated=0.2)),
     ),
     Mutant(
         "final_chunk_acknowledged",
@@ -251,21 +251,21 @@ CHUNKS: tuple[Mutant, ...] = (
         ("I2",),
         "the attempts of a disbanded chunk get no rows",
         (Swap(ChunkProtocol, "_uncounted", instead(lambda self, died: set[RunKey]())),),
-        reshape=both(_for_chunks, _short_lived, faulty(dies=0.1)),
+        reshape=both(for_chunks, short_lived, faulty(dies=0.1)),
     ),
     Mutant(
         "cancelled_without_a_fence",
         _TWICE,
         "a run is cancelled in its chunk, and whoever holds that may record its success",
         (Swap(MemoryChunkStore, "fence", instead(lambda self, chunk, claim_id: True)),),
-        reshape=both(_for_chunks, _short_lived, asked("stop", 4), faulty(paused=0.05)),
+        reshape=both(for_chunks, short_lived, asked("stop", 4), faulty(paused=0.05)),
     ),
     Mutant(
         "death_over_a_cancelled_run",
         ("I1",),
         "the attempt of a disbanded chunk is put over the row of a run that was cancelled",
         (Swap(protocol, "decide_death", _over_the_cancelled),),
-        reshape=both(_for_chunks, _short_lived, asked("stop", 4), faulty(dies=0.1)),
+        reshape=both(for_chunks, short_lived, asked("stop", 4), faulty(dies=0.1)),
     ),
     Mutant(
         "no_look_at_chunks",
@@ -273,9 +273,9 @@ CHUNKS: tuple[Mutant, ...] = (
         "a changed job's run does not look at chunks of the generation before",
         (Swap(ChunkLooks, "before", _does_not_look),),
         reshape=both(
-            _for_chunks,
+            for_chunks,
             asked("change", 1, *LANES),
-            _before_the_minute,
+            before_the_minute,
             given(most_latency_us=900_000),
             faulty(slow=0.1),
         ),
@@ -285,7 +285,7 @@ CHUNKS: tuple[Mutant, ...] = (
         _TWICE,
         "another generation's message is adopted though the own occurrence goes in a chunk",
         (Swap(starting, "_by_generation", _adopts),),
-        reshape=both(_for_chunks, asked("change", 1, *LANES), faulty(dies=0.1, throttled=0.1)),
+        reshape=both(for_chunks, asked("change", 1, *LANES), faulty(dies=0.1, throttled=0.1)),
         # Looks find its success, too. Each of the two holds alone.
         world=(Swap(ChunkLooks, "before", _does_not_look),),
     ),
@@ -315,21 +315,21 @@ CHUNKS: tuple[Mutant, ...] = (
         ("I1", "I4"),
         "a row whose put had no answer stays beside the success of its run in a chunk",
         (Swap(ChunkProtocol, "_beside", instead(lambda self, key: None)),),
-        reshape=both(_for_chunks, lasting(4), faulty(lost=0.2)),
+        reshape=both(for_chunks, lasting(4), faulty(lost=0.2)),
     ),
     Mutant(
         "called_after_a_stall",
         _TWICE,
         "a process that stood still calls what its chunk had before, whoever has the chunk now",
         (Swap(MemberRun, "_is_held", instead(_may_enter)),),
-        reshape=both(_for_chunks, _short_lived, _with_permits, faulty(paused=0.05)),
+        reshape=both(for_chunks, short_lived, with_permits, faulty(paused=0.05)),
     ),
     Mutant(
         "permit_of_the_whole_chunk",
         ("permits",),
         "the end of one run of a chunk gives back the permits of all",
         (Swap(MemberRun, "_holder", instead(lambda self, run: run)),),
-        reshape=both(small(22, jobs=4), _for_chunks, lasting(30), _of_one_owner, asked("run", 6)),
+        reshape=both(small(22, jobs=4), for_chunks, lasting(30), _of_one_owner, asked("run", 6)),
     ),
 )
 
@@ -339,7 +339,7 @@ RACED: tuple[Mutant, ...] = (
         ("pause", "delete", "change", "I2", "I1"),
         "the jobs of a chunk are read when its message is received",
         (Swap(ChunkProtocol, "handle", _reads_first),),
-        reshape=both(_for_chunks, asked("pause", 1), _before_the_minute),
+        reshape=both(for_chunks, asked("pause", 1), before_the_minute),
     ),
 )
 """Seeds hardly ever meet these: races find them (races/chunks.py)."""

@@ -18,7 +18,6 @@ from carillon.domain.message import Message
 from carillon.domain.wheel.segment import Control
 from carillon.errors import CarillonError
 from carillon.services.indexer import Indexer
-from carillon.simulation.seams import EVENTUAL, SimulatedStores
 from carillon.stores.cursors import pages
 from carillon.stores.memory.wheel import MemoryWheelStore
 from tests.simulation.mutants.kit import (
@@ -28,6 +27,7 @@ from tests.simulation.mutants.kit import (
     Mutant,
     Swap,
     asked,
+    behind,
     both,
     faulty,
     given,
@@ -115,11 +115,6 @@ def _pause_unseen(original: Code) -> Code:
     return decide_start
 
 
-def _stale(port: str, *methods: str) -> tuple[Swap, ...]:
-    reads = {**EVENTUAL, port: EVENTUAL.get(port, frozenset()) | set(methods)}
-    return (Swap(SimulatedStores, "eventual", instead(reads)),)
-
-
 _JOB_KEY = instead(
     lambda job_id, generation_id, is_watch=False: f"{job_id}{'#w' if is_watch else ''}"
 )
@@ -136,20 +131,20 @@ GENERATIONS = (
         "query_not_consistent",
         ("I1",),
         "the tick's query may be behind",
-        _stale("wheel", "query"),
+        behind("wheel", "query"),
         reshape=both(MEETING, faulty(stale=0.3)),
     ),
     Mutant(
         "horizon_not_consistent",
         ("I1",),
         "the read of the control item may be behind",
-        _stale("wheel", "get_control"),
+        behind("wheel", "get_control"),
     ),
     Mutant(
         "job_not_consistent",
         ("pause", "delete", "I1"),
         "the read of the job's row after the claim may be behind",
-        _stale("jobs", "get"),
+        behind("jobs", "get"),
         reshape=both(
             small(8),
             scheduled("every 10s", overlap="allow"),
@@ -162,7 +157,7 @@ GENERATIONS = (
         "run_not_consistent",
         ("I1",),
         "the read of a run's row may be behind",
-        _stale("runs", "get"),
+        behind("runs", "get"),
     ),
     Mutant(
         "row_before_sends",

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from carillon.simulation.faults import Draws
+from carillon.simulation.seams import EVENTUAL, SimulatedStores
 from tests.simulation.worlds.scenario import Scenario
 from tests.simulation.worlds.scenario_parts import Request, renamed_name
 
@@ -60,6 +61,12 @@ def swapped(swaps: Sequence[Swap]) -> Iterator[None]:
 def instead(value: Any) -> Callable[[Any], Any]:
     """For a swap that does not need what was there before."""
     return lambda original: value
+
+
+def behind(port: str, *methods: str) -> tuple[Swap, ...]:
+    """These reads, too, may be answered by a replica that is behind."""
+    reads = {**EVENTUAL, port: EVENTUAL.get(port, frozenset()) | set(methods)}
+    return (Swap(SimulatedStores, "eventual", instead(reads)),)
 
 
 def both(*reshapes: Reshape) -> Reshape:
