@@ -14,6 +14,7 @@ from os import cpu_count
 from carillon.audit.evidence import Violation
 from carillon.garbage import spare_what_is_loaded
 from tests.simulation.mutants.activity import FEED
+from tests.simulation.mutants.chunk_steps import CHUNK_STEPS
 from tests.simulation.mutants.chunks import CHUNKS
 from tests.simulation.mutants.completions import COMPLETIONS
 from tests.simulation.mutants.handing_over import HANDING_OVER
@@ -53,6 +54,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *RESULTS,
     *NOTICES,
     *CHUNKS,
+    *CHUNK_STEPS,
     *PACKING,
 )
 MOST_SEEDS = 300

@@ -1,0 +1,53 @@
+"""Bugs planted into single steps of chunks: plan, claim, finish, rows, reads, dead letters."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from carillon.domain.chunks.placing import Group, Plan
+from carillon.domain.wheel.entry import minute_start
+from carillon.tick.chunking import Gathered
+from carillon.tick.segment_visit import Visit
+from tests.simulation.mutants.kit import (
+    Code,
+    Mutant,
+    Swap,
+)
+
+
+def _put_later(original: Code) -> Code:
+    """Gathered._standing, which notes the plan that is still to be put."""
+
+    def standing(self: Any, wanted: Mapping[Group, int]) -> Plan:
+        found: Plan | None = self._ports.chunks.get_plan(self._segment, self._minute)
+        if found is None:
+            expires_at = minute_start(self._minute) + timedelta(days=99)
+            found = Plan(self._segment, self._minute, self._salt, expires_at, wanted)
+            self.unput = found
+        return found
+
+    return standing
+
+
+def _puts_plan(original: Code) -> Code:
+    """Visit._done: all of the minute has been sent."""
+
+    def done(self: Visit, control: Any) -> None:
+        unput = vars(self._gathered).get("unput")
+        if unput is not None:
+            self._ports.chunks.put_plan(unput)
+        original(self, control)
+
+    return done
+
+
+_TWICE = ("I2", "I1", "attempts", "I4", "overlap")
+
+CHUNK_STEPS: tuple[Mutant, ...] = (
+    Mutant(
+        "plan_after_the_send",
+        _TWICE,
+        "the plan of a minute is put when all of it has been sent",
+        (Swap(Gathered, "_standing", _put_later), Swap(Visit, "_done", _puts_plan)),
+    ),
+)
