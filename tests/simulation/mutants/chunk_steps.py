@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from carillon.domain.chunks.chunk import Chunk
 from carillon.domain.chunks.placing import Group, Plan
 from carillon.domain.wheel.entry import minute_start
+from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.tick.chunking import Gathered
 from carillon.tick.segment_visit import Visit
 from tests.simulation.mutants.kit import (
@@ -41,6 +43,15 @@ def _puts_plan(original: Code) -> Code:
     return done
 
 
+def _claim_of_anybody(original: Code) -> Code:
+    def claim(self: MemoryChunkStore, chunk: Chunk) -> bool:
+        with self._lock:
+            self.chunks[chunk.key] = chunk
+        return True
+
+    return claim
+
+
 _TWICE = ("I2", "I1", "attempts", "I4", "overlap")
 
 CHUNK_STEPS: tuple[Mutant, ...] = (
@@ -49,5 +60,11 @@ CHUNK_STEPS: tuple[Mutant, ...] = (
         _TWICE,
         "the plan of a minute is put when all of it has been sent",
         (Swap(Gathered, "_standing", _put_later), Swap(Visit, "_done", _puts_plan)),
+    ),
+    Mutant(
+        "chunk_claimed_over_another",
+        _TWICE,
+        "the claim of a chunk is written over whatever stands there",
+        (Swap(MemoryChunkStore, "claim", _claim_of_anybody),),
     ),
 )
