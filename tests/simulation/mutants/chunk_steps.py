@@ -4,16 +4,23 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from carillon.domain.chunks.chunk import Chunk
+import carillon.executor.chunks.protocol as protocol
+from carillon.domain.chunks.chunk import Chunk, finished
 from carillon.domain.chunks.placing import Group, Plan
 from carillon.domain.wheel.entry import minute_start
+from carillon.executor.chunks.under_way import UnderWay, successes_of
 from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.tick.chunking import Gathered
 from carillon.tick.segment_visit import Visit
+from tests.simulation.mutants.chunks import before_the_minute, for_chunks
 from tests.simulation.mutants.kit import (
     Code,
     Mutant,
     Swap,
+    asked,
+    both,
+    instead,
+    small,
 )
 
 
@@ -52,6 +59,16 @@ def _claim_of_anybody(original: Code) -> Code:
     return claim
 
 
+def _ends_whatever_stands(original: Code) -> Code:
+    def finish(self: UnderWay) -> None:
+        final = finished(self.chunk, dict(self._ends))
+        self._ports.chunks.finish(final)
+        self.successes = successes_of(final, self.message)
+
+    return finish
+
+
+_LOST = ("I1", "I2", "late")
 _TWICE = ("I2", "I1", "attempts", "I4", "overlap")
 
 CHUNK_STEPS: tuple[Mutant, ...] = (
@@ -66,5 +83,14 @@ CHUNK_STEPS: tuple[Mutant, ...] = (
         _TWICE,
         "the claim of a chunk is written over whatever stands there",
         (Swap(MemoryChunkStore, "claim", _claim_of_anybody),),
+    ),
+    Mutant(
+        "refused_chunk_acknowledged",
+        _LOST,
+        "who is refused the finish of a chunk goes on as if it had been finished",
+        (Swap(UnderWay, "_finish", _ends_whatever_stands),),
+        reshape=both(small(22, jobs=3), for_chunks, asked("stop", 6), before_the_minute),
+        # Whoever is refused is past its end otherwise, and acknowledges nothing.
+        world=(Swap(protocol, "LEASE_MARGIN", instead(timedelta(seconds=-19.5))),),
     ),
 )
