@@ -1,13 +1,16 @@
 """Bugs planted into single steps of chunks: plan, claim, finish, rows, reads, dead letters."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import carillon.executor.chunks.protocol as protocol
 from carillon.domain.chunks.chunk import Chunk, finished
+from carillon.domain.chunks.message import ChunkMessage
 from carillon.domain.chunks.placing import Group, Plan
 from carillon.domain.wheel.entry import minute_start
+from carillon.executor.batch import Report
+from carillon.executor.chunks.protocol import ChunkProtocol
 from carillon.executor.chunks.under_way import UnderWay, successes_of
 from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.tick.chunking import Gathered
@@ -19,6 +22,7 @@ from tests.simulation.mutants.kit import (
     Swap,
     asked,
     both,
+    faulty,
     instead,
     small,
 )
@@ -68,6 +72,16 @@ def _ends_whatever_stands(original: Code) -> Code:
     return finish
 
 
+def _discards(original: Code) -> Code:
+    def handle_dead(self: ChunkProtocol, message: ChunkMessage, ends_at: datetime) -> Report:
+        if self._ports.chunks.get(message.key) is None:
+            return protocol._report(message, [])
+        report: Report = original(self, message, ends_at)
+        return report
+
+    return handle_dead
+
+
 _LOST = ("I1", "I2", "late")
 _TWICE = ("I2", "I1", "attempts", "I4", "overlap")
 
@@ -92,5 +106,12 @@ CHUNK_STEPS: tuple[Mutant, ...] = (
         reshape=both(small(22, jobs=3), for_chunks, asked("stop", 6), before_the_minute),
         # Whoever is refused is past its end otherwise, and acknowledges nothing.
         world=(Swap(protocol, "LEASE_MARGIN", instead(timedelta(seconds=-19.5))),),
+    ),
+    Mutant(
+        "dead_chunk_discarded",
+        _LOST,
+        "a chunk that the queue has given up before anybody claimed it is discarded",
+        (Swap(ChunkProtocol, "handle_dead", _discards),),
+        reshape=both(for_chunks, faulty(dies=0.2)),
     ),
 )
