@@ -1,15 +1,18 @@
 """Bugs planted into single steps of chunks: plan, claim, finish, rows, reads, dead letters."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import carillon.executor.chunks.protocol as protocol
-from carillon.domain.chunks.chunk import Chunk, finished
+from carillon.domain.chunks.chunk import Chunk, Ended, Outcome, finished
 from carillon.domain.chunks.message import ChunkMessage
 from carillon.domain.chunks.placing import Group, Plan
 from carillon.domain.wheel.entry import minute_start
+from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Report
+from carillon.executor.chunks.member_run import MemberRun
 from carillon.executor.chunks.protocol import ChunkProtocol
 from carillon.executor.chunks.under_way import UnderWay, successes_of
 from carillon.stores.memory.chunks import MemoryChunkStore
@@ -17,6 +20,7 @@ from carillon.tick.chunking import Gathered
 from carillon.tick.segment_visit import Visit
 from tests.simulation.mutants.chunks import before_the_minute, for_chunks
 from tests.simulation.mutants.kit import (
+    LANES,
     Code,
     Mutant,
     Swap,
@@ -26,6 +30,7 @@ from tests.simulation.mutants.kit import (
     instead,
     small,
 )
+from tests.simulation.worlds.scenario import Scenario
 
 
 def _put_later(original: Code) -> Code:
@@ -82,6 +87,26 @@ def _discards(original: Code) -> Code:
     return handle_dead
 
 
+def _refused_is_an_end(original: Code) -> Code:
+    def handled(self: MemberRun) -> Report | None:
+        try:
+            report: Report | None = original(self)
+        except StoreUnavailableError as error:
+            if not str(error).endswith("another's claim stands in its row"):
+                raise
+            self._settle(Ended(Outcome.ALONE))
+            return None
+        return report
+
+    return handled
+
+
+def _failing(scenario: Scenario) -> Scenario:
+    """Each call fails as often as not: such a run needs a row."""
+    jobs = tuple(replace(job, failures=0.5) for job in scenario.jobs)
+    return replace(scenario, jobs=jobs)
+
+
 _LOST = ("I1", "I2", "late")
 _TWICE = ("I2", "I1", "attempts", "I4", "overlap")
 
@@ -113,5 +138,18 @@ CHUNK_STEPS: tuple[Mutant, ...] = (
         "a chunk that the queue has given up before anybody claimed it is discarded",
         (Swap(ChunkProtocol, "handle_dead", _discards),),
         reshape=both(for_chunks, faulty(dies=0.2)),
+    ),
+    Mutant(
+        "refused_row_is_an_end",
+        _LOST,
+        "a failure in a chunk counts as ended where another's claim stands in its row",
+        (Swap(MemberRun, "_handled", _refused_is_an_end),),
+        reshape=both(
+            for_chunks,
+            _failing,
+            asked("change", 2, *LANES),
+            before_the_minute,
+            faulty(dies=0.1, paused=0.05),
+        ),
     ),
 )
