@@ -5,11 +5,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import carillon.domain.wheel.entry as wheel
 import carillon.executor.chunks.protocol as protocol
+from carillon.clock import id_created_at
 from carillon.domain.chunks.chunk import Chunk, Ended, Outcome, finished
 from carillon.domain.chunks.message import ChunkMessage
 from carillon.domain.chunks.placing import Group, Plan
-from carillon.domain.wheel.entry import minute_start
+from carillon.domain.wheel.entry import minute_of, minute_start
 from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Report
 from carillon.executor.chunks.member_run import MemberRun
@@ -107,6 +109,11 @@ def _failing(scenario: Scenario) -> Scenario:
     return replace(scenario, jobs=jobs)
 
 
+def _at_once(generation_id: str) -> int:
+    """chunked_from, without the time in which a generation settles."""
+    return minute_of(id_created_at(generation_id)) + 1
+
+
 _LOST = ("I1", "I2", "late")
 _TWICE = ("I2", "I1", "attempts", "I4", "overlap")
 
@@ -151,5 +158,11 @@ CHUNK_STEPS: tuple[Mutant, ...] = (
             before_the_minute,
             faulty(dies=0.1, paused=0.05),
         ),
+    ),
+    Mutant(
+        "young_in_chunks",
+        _TWICE,
+        "what is due within an hour of its generation's making goes in chunks, too",
+        (Swap(wheel, "chunked_from", instead(_at_once)),),
     ),
 )
