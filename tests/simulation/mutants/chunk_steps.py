@@ -27,6 +27,7 @@ from tests.simulation.mutants.kit import (
     Mutant,
     Swap,
     asked,
+    behind,
     both,
     faulty,
     instead,
@@ -164,5 +165,12 @@ CHUNK_STEPS: tuple[Mutant, ...] = (
         _TWICE,
         "what is due within an hour of its generation's making goes in chunks, too",
         (Swap(wheel, "chunked_from", instead(_at_once)),),
+    ),
+    Mutant(
+        "jobs_of_chunks_not_consistent",
+        ("pause", "delete", "I1"),
+        "the read of the jobs after the claim of their chunk may be behind",
+        behind("jobs", "get_all"),
+        reshape=both(for_chunks, asked("pause", 2), before_the_minute, faulty(stale=0.3)),
     ),
 )
