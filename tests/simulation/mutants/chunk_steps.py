@@ -8,9 +8,10 @@ from typing import Any
 import carillon.domain.wheel.entry as wheel
 import carillon.executor.chunks.protocol as protocol
 from carillon.clock import id_created_at
-from carillon.domain.chunks.chunk import Chunk, Ended, Outcome, finished
+from carillon.domain.chunks.chunk import Chunk, Disband, Ended, Outcome, finished
 from carillon.domain.chunks.message import ChunkMessage
 from carillon.domain.chunks.placing import Group, Plan
+from carillon.domain.execution.transitions import ClaimTerms
 from carillon.domain.wheel.entry import minute_of, minute_start
 from carillon.errors import StoreUnavailableError
 from carillon.executor.batch import Report
@@ -20,7 +21,7 @@ from carillon.executor.chunks.under_way import UnderWay, successes_of
 from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.tick.chunking import Gathered
 from carillon.tick.segment_visit import Visit
-from tests.simulation.mutants.chunks import before_the_minute, for_chunks
+from tests.simulation.mutants.chunks import before_the_minute, for_chunks, short_lived
 from tests.simulation.mutants.kit import (
     LANES,
     Code,
@@ -115,6 +116,29 @@ def _at_once(generation_id: str) -> int:
     return minute_of(id_created_at(generation_id)) + 1
 
 
+def _runs_lapsed(original: Code) -> Code:
+    def decide(
+        seen: Chunk | None, message: ChunkMessage, now: datetime, terms: ClaimTerms
+    ) -> object:
+        decision = original(seen, message, now, terms)
+        is_lapsed = isinstance(decision, Disband)
+        return original(None, message, now, terms) if is_lapsed else decision
+
+    return decide
+
+
+def _claim_of_lapsed(original: Code) -> Code:
+    def claim(self: MemoryChunkStore, chunk: Chunk) -> bool:
+        with self._lock:
+            seen = self.chunks.get(chunk.key)
+            if seen is not None and not seen.is_final and seen.lease_until <= chunk.claimed_at:
+                del self.chunks[chunk.key]
+        is_claimed: bool = original(self, chunk)
+        return is_claimed
+
+    return claim
+
+
 _LOST = ("I1", "I2", "late")
 _TWICE = ("I2", "I1", "attempts", "I4", "overlap")
 
@@ -172,5 +196,15 @@ CHUNK_STEPS: tuple[Mutant, ...] = (
         "the read of the jobs after the claim of their chunk may be behind",
         behind("jobs", "get_all"),
         reshape=both(for_chunks, asked("pause", 2), before_the_minute, faulty(stale=0.3)),
+    ),
+    Mutant(
+        "lapsed_chunk_run_again",
+        _TWICE,
+        "who finds a chunk whose lease has lapsed claims it, and runs it again",
+        (
+            Swap(protocol, "decide_chunk", _runs_lapsed),
+            Swap(MemoryChunkStore, "claim", _claim_of_lapsed),
+        ),
+        reshape=both(for_chunks, short_lived, faulty(dies=0.1)),
     ),
 )
