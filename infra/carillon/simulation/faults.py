@@ -73,7 +73,7 @@ class Fault(StrEnum):
     DIES = "dies"
     """A process is gone before or after a call."""
     THROTTLED = "throttled"
-    """A store does not take a call."""
+    """A store does not take a call, or leaves out rows of a batch."""
     LOST = "lost"
     """A call has its effect, but its answer is lost: it is repeated, or fails."""
     PART_SENT = "part_sent"

@@ -22,6 +22,8 @@ _SLOW_US = 8_000_000
 _PAUSED_US = (20_000_000, 200_000_000)
 _WIRE = frozenset({"queue", "targets", "events"})
 """Ports that are no stores: their throttling and losses are faults of their own."""
+_BATCH_READ = ("jobs", "get_all")
+"""BatchGetItem leaves out what a throttled table does not answer with the rest."""
 
 
 class RunawayError(RuntimeError):
@@ -282,6 +284,8 @@ class Loop:
             if draws.fraction() < 0.5:
                 raise StoreUnavailableError(f"{port}.{method}: the answer was lost")
             answer = self._effect(task, port, method, effect, args, kwargs)
+        if (port, method) == _BATCH_READ and self._strikes(Fault.THROTTLED, f"{where}~", draws):
+            answer = {key: row for key, row in answer.items() if draws.fraction() < 0.5}
         return answer
 
     def _before(self, task: Task, port: str, method: str, where: str, draws: Draws) -> None:

@@ -250,6 +250,20 @@ def test_only_the_strikes_that_are_left_happen() -> None:
     assert {each.strike for each in loop.chaos.injected} == strikes
 
 
+def test_a_throttled_read_of_many_answers_some() -> None:
+    class Jobs:
+        def get_all(self, keys: list[int]) -> dict[int, str]:
+            return dict.fromkeys(keys, "row")
+
+    strikes = frozenset({Strike(Fault.THROTTLED, "p/1~")})
+    loop = Loop(NOON, Chaos(3, Faults(throttled=1), only=strikes))
+    port = seam(Jobs(), "jobs", loop)
+    task = loop.spawn(Process("p"), "p", lambda: [port.get_all(list(range(20))) for _ in "12"])
+    loop.run(loop.us)
+    first, second = map(len, task.value)
+    assert 0 < first < second == 20
+
+
 def test_a_stale_read_answers_what_was_so_before() -> None:
     loop = Loop(NOON, Chaos(3, Faults(stale=1)))
     store = Replicated(Counter(), Counter(), loop, frozenset({"get"}))
