@@ -63,8 +63,8 @@ class Message:
     within its job's grace when the tick that had been away came back, however long the pace of
     catching up holds it back since. `is_second`: a tick that died may have sent the occurrence in a
     chunk before. `returns` counts how often its lane's dead-letter queue has sent it back.
-    `slot_key` names the wheel slot it was read in ("" when no tick sent it), so that
-    a stale entry can be removed by its exact key.
+    `slot_key` names the wheel slot it was read in ("" when no tick sent it), so that a stale entry
+    can be removed by its exact key.
 
     Two kinds are no runs. WATCH: see whether the occurrence at `key.fire_at` has succeeded.
     OPERATION: do step `attempt` of the operation that `key.job_id` names.
