@@ -48,7 +48,7 @@ OCCURRENCES, SEGMENTS = 7_000, 16
 HERD, HERD_SEGMENTS = 100_000, 32
 RUNS, WARMING = 2_400, 240
 CHUNKS_BATCH = 5
-"""Chunks in a batch, as many as the lanes' event sources hand over."""
+"""Chunks in a batch: event sources hand over ten at most (`Lane.batch_size`)."""
 VISITS = 16
 """Segments that a tick visits side by side: MOST_VISITS of its handler."""
 DISPATCH_GOAL, RUN_GOAL = 60, 1_200
