@@ -55,6 +55,9 @@ TWICE: Mapping[str, Any] = {
     "max_attempts": 3,
     "backoff": {"type": "fixed", "base_seconds": 5},
 }
+FAILS_ONCE: Mapping[str, Any] = {"target": {"type": "task", "name": "fail_once"}, "retry": TWICE}
+ONCE: Mapping[str, Any] = {"retry": {"max_attempts": 1}}
+"""No plain job: its one attempt would die with its chunk."""
 
 
 def main(only: Sequence[str] = ()) -> None:
@@ -85,16 +88,51 @@ def _plays(
 ) -> Iterator[tuple[str, Callable[[], Figures]]]:
     """The profiles; what a tick takes without work is known once the first has been played."""
     yield "idle_month", lambda: profiles.idle_month(there)
-    tick = figures["idle_month"].measured["tick"].usage * (1 / IDLE_MINUTES)
+    tick = _idle_tick(figures["idle_month"])
     webhook = {"type": "webhook", "url": there.receiver}
     for name, batch in (("recurring_full", 10), ("recurring_two", 2), ("recurring_one", 1)):
         yield name, partial(profiles.recurring, there, tick, batch, TASK)
-    for name, batch in (("chunks_full", 5), ("chunks_one", 1)):
-        yield name, partial(profiles.chunked, there, tick, batch)
-    yield "chunks_webhook", partial(profiles.chunked, there, tick, 5, target=webhook)
+    yield from _chunks(there, tick, webhook)
     yield "one_shot_by_api", lambda: profiles.one_shot(there, tick, 10)
     yield "webhook_full", partial(profiles.recurring, there, tick, 10, webhook)
     yield "two_failures", partial(profiles.recurring, there, tick, 10, FAILING, 20, retry=TWICE)
+
+
+def _chunks(
+    there: Theatre, tick: Usage, webhook: Mapping[str, str]
+) -> Iterator[tuple[str, Callable[[], Figures]]]:
+    """Chunks: five a batch where nothing else is said, ten at most as event sources hand over."""
+    played = partial(profiles.chunked, there, tick)
+    yield "chunks_full", partial(played, 5)
+    yield "chunks_one", partial(played, 1)
+    yield "chunks_ten", partial(played, 10)
+    yield "chunks_webhook", partial(played, 5, webhook)
+    yield "chunks_webhook_ten", partial(played, 10, webhook)
+    for size in (24, 120):  # bytes of each run's result, no two of them alike
+        answering = {**webhook, "url": f"{there.receiver}{size - len('200 ')}"}
+        yield f"chunks_{size}b", partial(played, 5, payloads=size)
+        yield f"chunks_webhook_{size}b", partial(played, 5, answering)
+    # One in ten goes alone: after its first attempt, as such, and by a policy that has rows.
+    for name, tenth in (("failing", FAILS_ONCE), ("alone", ONCE), ("skip", {"overlap": "skip"})):
+        yield f"chunks_tenth_{name}", partial(played, 10, tenth=tenth)
+    # All seconds of the minute: seven a second and segment are ten million a day of sixteen.
+    spread: dict[str, Any] = {"seconds": range(60), "minutes": 1}
+    yield "chunks_spread_4", partial(played, 5, each=7, **spread)
+
+    def sixteen() -> Figures:
+        idle_tick = _idle_tick(profiles.idle_month(there, 16))
+        return profiles.chunked(there, idle_tick, 5, each=7, segments=16, **spread)
+
+    yield "chunks_spread_16", sixteen
+    # The same load in four segments; a third of the seconds tells of all.
+    third: dict[str, Any] = {"seconds": range(0, 60, 3), "minutes": 1}
+    yield "chunks_spread_28", partial(played, 5, each=28, **third)
+    yield "chunks_100k_a_day", partial(played, 1, each=17, minutes=10)
+    yield "chunks_1k_a_day", partial(played, 1, each=1, minutes=10)
+
+
+def _idle_tick(figures: Figures) -> Usage:
+    return figures.measured["tick"].usage * (1 / IDLE_MINUTES)
 
 
 def _print_assumptions(processor: Processor) -> None:
@@ -122,6 +160,8 @@ def _told(name: str, figures: Figures) -> dict[str, Any]:
     for line, dollars in usage.dollars_by_line.items():
         amount = f"{usage.of(line):>14,.2f} {PRICES[line].unit}"
         print(f"  {line.value:20}{dollars:8.3f}  {amount}")
+    if figures.alone:
+        print(f"  {figures.alone} of {figures.fires} left their chunks, and went alone")
     for service, one in figures.measured.items():
         if one.invocations:
             _print_invocations(service, one)
@@ -138,6 +178,7 @@ def _told(name: str, figures: Figures) -> dict[str, Any]:
     return {
         **lines,
         "fires": figures.fires,
+        "alone": figures.alone,
         "executor_invocations": len(waits),
         "mean_wait_ms": round(1000 * statistics.mean(waits), 1),
         "longest_wait_ms": round(1000 * max(waits), 1),
@@ -150,6 +191,8 @@ def _print_invocations(service: str, one: Measured) -> None:
     waited = f"waited {1000 * statistics.mean(one.waits):.0f} ms (most {1000 * max(one.waits):.0f})"
     logged = f"logged {one.log_bytes / n:.0f} bytes in {one.log_events / n:.1f} events"
     print(f"  {service} {n} times: {1000 * one.cpu_seconds / n:.1f} ms of CPU, {waited}, {logged}")
+    there = one.cpu_seconds / n / (GRAVITON_SPEED * DEFAULT.memory_mb / VCPU_MB)
+    print(f"    which lasts {there:.2f} s with what {DEFAULT.memory_mb} MB have of a Graviton core")
     print(
         f"    {', '.join(f'{request} {times}' for request, times in sorted(one.requests.items()))}"
     )

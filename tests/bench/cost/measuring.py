@@ -24,14 +24,23 @@ _CHILD = b"carillon.executor.task_process.child"
 _TRIES = 300
 _RECEIVER = """
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+numbers = count()
 class Answer(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_POST(self):
         self.rfile.read(int(self.headers["content-length"]))
-        self.send_response(204)
+        size = int(self.path[1:] or 0)
+        self.send_response(200 if size else 204)
+        if size:
+            self.send_header("content-length", size)
         self.end_headers()
+        if size:
+            self.wfile.write(b"%0*d" % (size, next(numbers)))
     def log_message(self, *_): pass
-server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+class Server(ThreadingHTTPServer):
+    request_queue_size = 1000  # or many at once are refused, and come again after a second
+server = Server(("127.0.0.1", 0), Answer)
 print(server.server_port, flush=True)
 server.serve_forever()
 """
@@ -99,7 +108,8 @@ def errors() -> Iterator[IO[bytes]]:
 
 @contextmanager
 def receiver() -> Iterator[str]:
-    """A receiver in a process of its own, whose work is nobody's here."""
+    """A receiver in a process of its own, whose work is nobody's here. It answers with as many
+    bytes as the path says, other ones each time; with 204 and none where that is empty."""
     command = [sys.executable, "-c", _RECEIVER]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

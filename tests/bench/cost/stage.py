@@ -25,6 +25,11 @@ from moto.core.botocore_stubber import BotocoreStubber
 
 from carillon.clock import SystemClock
 from carillon.domain.chunks import placing
+from carillon.domain.chunks.message import ChunkMessage, decode
+from carillon.domain.job import Job
+from carillon.domain.message import Message
+from carillon.domain.run import RunKey
+from carillon.domain.wheel.entry import entries_of
 from carillon.schedules.insight.cost import (
     CALL_SECONDS,
     DEFAULT,
@@ -37,6 +42,8 @@ from carillon.schedules.insight.cost import (
     queue_units,
     worked,
 )
+from carillon.settings import Settings
+from carillon.stores.dynamo import open_stores
 from tests.bench.cost.measuring import (
     Output,
     Processor,
@@ -70,11 +77,12 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A message in a lane, and when it can be received."""
+    """A message in a lane, when it can be received, and the function that has sent it."""
 
     visible_at: datetime
     body: str
     queue_url: str
+    sent_by: str
 
 
 class Moto:
@@ -109,7 +117,8 @@ class Context:
 
 
 class Stage:
-    """Invokes the handlers and bills each invocation."""
+    """Invokes the handlers and bills each invocation. `alone` are the runs of chunks that an
+    executor has sent messages of their own."""
 
     def __init__(
         self,
@@ -127,6 +136,7 @@ class Stage:
         self.lanes: list[Waiting] = []
         self.measured: dict[str, Measured] = {}
         self.began_at = clock.now()
+        self.stores = open_stores(Settings.from_environment(), clock)
         self._handlers = {name: _loaded(name) for name in ("tick", "executor", "api")}
         self.begin()
 
@@ -134,6 +144,7 @@ class Stage:
         """Begin to count anew."""
         self.measured = {name: Measured() for name in self._handlers}
         self._rows_before = set(self.meter.rows)
+        self.alone: set[RunKey] = set()
 
     def rows_since(self, kind: str) -> list[int]:
         """The bytes of each row of a table that was put since."""
@@ -147,19 +158,41 @@ class Stage:
     def tick(self) -> None:
         self._invoke("tick", {})
 
-    def post(self, path: str, body: Any, owner: str) -> Any:
-        """A request to the API; its answer."""
-        event = _request("POST", path, body, owner)
+    def post(self, path: str, body: Any, person: str) -> Any:
+        """A request of a person to the API; its answer."""
+        event = _request("POST", path, body, person)
         answer = self._invoke("api", event, Usage({Line.API: 1}))
         assert answer["statusCode"] < 300, answer
         return json.loads(answer["body"])
+
+    def job(self, body: Any, person: str) -> Job:
+        """A job that the API makes."""
+        job_id = self.post("/jobs", body, person)["job_id"]
+        job = self.stores.jobs.get(f"user/{person}", job_id)
+        assert job is not None
+        return job
+
+    def put(self, jobs: Sequence[Job]) -> None:
+        """Put what the API would have put for such jobs, without its requests: moto is slow."""
+        for job in jobs:
+            assert self.stores.jobs.create(job)
+        for place in range(0, len(jobs), 25):
+            entries = [entry for job in jobs[place : place + 25] for entry in entries_of(job)]
+            self.stores.wheel.put_entries(entries)
 
     def receive(self, batch: Sequence[Waiting]) -> None:
         """Hand an executor a batch, received and deleted in one request each."""
         records = [_record(number, one) for number, one in enumerate(batch)]
         units = queue_units(sum(len(one.body.encode()) for one in batch))
+        before = len(self.lanes)
         answer = self._invoke("executor", {"Records": records}, carried(units + 1))
         assert answer == {"batchItemFailures": []}, answer
+        sent = [decode(one.body) for one in self.lanes[before:]]
+        orders = [decode(one.body) for one in batch]
+        chunks = [each for each in orders if isinstance(each, ChunkMessage)]
+        members = {each.alone(member).key for each in chunks for member in each.members}
+        first = {each.key for each in sent if isinstance(each, Message) and each.attempt == 1}
+        self.alone |= members & first
 
     def _invoke(self, name: str, event: dict[str, Any], more: Usage = NOTHING) -> Any:
         began_at, children = self.clock.now(), children_cpu_seconds()
@@ -185,7 +218,7 @@ class Stage:
         one.usage += self._billed(cpu_seconds, slept, lines) + more
         for sent in self.meter.sent:
             visible_at = self.clock.now() + timedelta(seconds=sent.delay_seconds)
-            self.lanes.append(Waiting(visible_at, sent.body, sent.queue_url))
+            self.lanes.append(Waiting(visible_at, sent.body, sent.queue_url, name))
         return answer
 
     def _billed(self, cpu_seconds: float, slept: float, lines: list[str]) -> Usage:
@@ -217,7 +250,7 @@ class Theatre:
         patch.setattr(there, lambda _: self._clock.now())
 
     @contextmanager
-    def stage(self, *, chunks: bool = False) -> Iterator[Stage]:
+    def stage(self, *, chunks: bool = False, segments: int = DEFAULT.segments) -> Iterator[Stage]:
         """Empty tables, and handlers that were just loaded, at the full hour to come. With `chunks`
         jobs go in them as soon as they are made."""
         self._clock.set(datetime.now(UTC).replace(minute=0, second=0, microsecond=0) + HOUR)
@@ -225,6 +258,7 @@ class Theatre:
         with self._patch.context() as patch, mock_aws():
             for name, value in _deployed().items():
                 patch.setenv(name, value)
+            patch.setenv("SEGMENTS", str(segments))
             if chunks:
                 patch.setattr(placing, "SETTLED_AFTER", timedelta())
             # Before the handlers are loaded: their loggers keep the stream that they find.
@@ -293,7 +327,7 @@ def _record(number: int, one: Waiting) -> dict[str, Any]:
     }
 
 
-def _request(method: str, path: str, body: Any, owner: str) -> dict[str, Any]:
+def _request(method: str, path: str, body: Any, person: str) -> dict[str, Any]:
     http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1"}
     return {
         "version": "2.0",
@@ -305,7 +339,7 @@ def _request(method: str, path: str, body: Any, owner: str) -> dict[str, Any]:
             "http": {**http, "userAgent": "bench"},
             "requestId": "bench",
             "stage": "$default",
-            "authorizer": {"jwt": {"claims": {"sub": owner}, "scopes": None}},
+            "authorizer": {"jwt": {"claims": {"sub": person}, "scopes": None}},
         },
         "body": json.dumps(body),
         "isBase64Encoded": False,
