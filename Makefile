@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/.venv/bin:$(CURDIR)/node_modules/.bin:$(PATH)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check baseline smoke simulate simulate-mutants models drill-neighbours drill-bad-items drill-take-up take-up bench bench-load bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-cost screenshots fmt options sbom client-types vendor synth lint-template deploy lock clean
+.PHONY: help setup run test check baseline smoke simulate simulate-mutants models drill-neighbours drill-bad-items drill-take-up take-up bench bench-load bench-cold bench-recurrence bench-batch bench-simulate bench-wait bench-share bench-cost screenshots fmt options sbom client-types vendor synth lint-template deploy lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,6 +128,9 @@ bench-simulate: setup ## Simulate a day of 1,000,000 fires: wall time and peak m
 
 bench-wait: setup ## Measure what executors are billed for waiting, by the fraction of the tick's second (6 minutes)
 	@$(PY) -m tests.bench.wait
+
+bench-share: setup ## Measure full batches of chunks by the processor that a function's memory brings
+	@$(PY) -m tests.bench.share
 
 bench-cost: setup ## Count and price every AWS request of the handlers, by profile (ONLY="…"); JSON at the end
 	@$(PY) -m tests.bench.cost $(ONLY)

@@ -23,7 +23,7 @@ import boto3
 from botocore import xform_name
 
 from carillon.clock import Clock, ManualClock, SideBySideThreads, SystemClock
-from carillon.domain.chunks.message import ChunkKey, ChunkMessage, Member, decode, encode
+from carillon.domain.chunks.message import ChunkKey, ChunkMessage, Member, Order, decode, encode
 from carillon.domain.chunks.placing import MEAN_SIZE
 from carillon.domain.job import Generation, Job
 from carillon.domain.policies import Lane
@@ -35,6 +35,7 @@ from carillon.garbage import spare_what_is_loaded
 from carillon.local.emulator import Emulator
 from carillon.schedules import SlotKind
 from carillon.services.indexer import Indexer
+from carillon.settings import Settings
 from carillon.stores.dynamo import open_stores
 from carillon.stores.ports import Stores
 from carillon.tick.counting import SegmentReport
@@ -54,6 +55,12 @@ VISITS = 16
 DISPATCH_GOAL, RUN_GOAL = 60, 1_200
 """Microseconds of CPU, with chunks."""
 OWNER = "bench"
+ENVIRONMENT = {
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "POWERTOOLS_LOG_LEVEL": "ERROR",
+}
 _GENERATION_ID = "01KAN000000000000000000000"
 _DUE = datetime(2030, 1, 1, 12, 17, tzinfo=UTC)
 _TIMEOUT_SECONDS = 52
@@ -100,7 +107,7 @@ class Deployment:
     """Tables and queues of their own, the stores on them, and the requests that these make."""
 
     def __init__(self, clock: Clock) -> None:
-        self.settings = create_deployment(f"bench-{next(_DEPLOYMENTS)}")
+        self.settings = create_deployment(f"bench-{os.getpid()}-{next(_DEPLOYMENTS)}")
         self.stores = open_stores(self.settings, clock)
         self._requests: list[Request] = []
         self.record(self.stores)
@@ -182,9 +189,15 @@ def dispatched(
 
 
 def _occurrences_in(requests: Sequence[Request]) -> int:
+    return sum(
+        len(each.members) if isinstance(each, ChunkMessage) else 1 for each in orders_in(requests)
+    )
+
+
+def orders_in(requests: Sequence[Request]) -> Iterator[Order]:
+    """What was sent."""
     sends = (params for _, operation, params in requests if operation == "SendMessageBatch")
-    orders = (decode(entry["MessageBody"]) for params in sends for entry in params["Entries"])
-    return sum(len(each.members) if isinstance(each, ChunkMessage) else 1 for each in orders)
+    return (decode(entry["MessageBody"]) for params in sends for entry in params["Entries"])
 
 
 def _bare_cpu_seconds(bare: Bare, before: Sequence[Request], requests: Sequence[Request]) -> float:
@@ -215,7 +228,7 @@ def runs(name: str, goal_us: int | None, *, chunked: bool) -> Cost:
     """The executor's handler with batches of first attempts, whose target ends at once."""
     clock = SystemClock()
     ours, twin = Deployment(clock), Deployment(clock)
-    jobs = [_job(number, "* * * * *", 0) for number in range(RUNS + WARMING)]
+    jobs = [job(number, "* * * * *", 0) for number in range(RUNS + WARMING)]
     for job, deployment in product(jobs, (ours, twin)):
         assert deployment.stores.jobs.create(job)
         deployment.taken()
@@ -238,7 +251,7 @@ def _singles(jobs: Sequence[Job], now: datetime) -> list[list[str]]:
     """The bodies of batches of their runs, each alone, due in this minute."""
     due_at = now.replace(second=0, microsecond=0)
     bodies = [encode(entries_of(job)[0].message_at(due_at)) for job in jobs]
-    return [list(each) for each in _batched(bodies, BATCH_SIZE)]
+    return [list(each) for each in batched(bodies, BATCH_SIZE)]
 
 
 def _chunks(jobs: Sequence[Job], now: datetime) -> list[list[str]]:
@@ -247,24 +260,19 @@ def _chunks(jobs: Sequence[Job], now: datetime) -> list[list[str]]:
     keys = (ChunkKey(0, minute_of(now), now.second, Lane.NORMAL, number) for number in count())
     bodies = [
         encode(ChunkMessage(key, tuple(some)))
-        for key, some in zip(keys, _batched(members, MEAN_SIZE), strict=False)
+        for key, some in zip(keys, batched(members, MEAN_SIZE), strict=False)
     ]
-    return [list(each) for each in _batched(bodies, CHUNKS_BATCH)]
+    return [list(each) for each in batched(bodies, CHUNKS_BATCH)]
 
 
-def _batched(some: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
+def batched(some: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
     return (some[first : first + size] for first in range(0, len(some), size))
 
 
 def _executor(deployment: Deployment) -> Callable[[dict[str, Any], Context], Any]:
     """The handler as deployed, but for its targets and its task processes."""
     settings = deployment.settings
-    os.environ |= {
-        "JOBS_TABLE": settings.jobs_table,
-        "WHEEL_TABLE": settings.wheel_table,
-        "RUNS_TABLE": settings.runs_table,
-        "LANE_QUEUES": json.dumps({lane.value: url for lane, url in settings.lane_queues.items()}),
-    }
+    os.environ |= tables_and_lanes(settings)
     sys.modules.pop("carillon.executor.handler", None)  # it takes its settings when it is loaded
     module = importlib.import_module("carillon.executor.handler")
     module.targets.close()
@@ -273,15 +281,25 @@ def _executor(deployment: Deployment) -> Callable[[dict[str, Any], Context], Any
     return module.handler  # type: ignore[no-any-return]
 
 
+def tables_and_lanes(settings: Settings) -> dict[str, str]:
+    """Their names, as variables of the environment."""
+    return {
+        "JOBS_TABLE": settings.jobs_table,
+        "WHEEL_TABLE": settings.wheel_table,
+        "RUNS_TABLE": settings.runs_table,
+        "LANE_QUEUES": json.dumps({lane.value: url for lane, url in settings.lane_queues.items()}),
+    }
+
+
 def _receive(
     handler: Callable[[dict[str, Any], Context], Any], batches: Sequence[Sequence[str]]
 ) -> None:
     for bodies in batches:
-        records = [_record(body) for body in bodies]
+        records = [record(body) for body in bodies]
         assert handler({"Records": records}, Context()) == {"batchItemFailures": []}
 
 
-def _record(body: str) -> dict[str, Any]:
+def record(body: str) -> dict[str, Any]:
     return {
         "messageId": body,
         "receiptHandle": "receipt",
@@ -292,11 +310,11 @@ def _record(body: str) -> dict[str, Any]:
 
 
 def _entry(number: int, segments: int) -> Entry:
-    (entry,) = entries_of(_job(number, f"{_DUE.minute} * * * *", number % segments))
+    (entry,) = entries_of(job(number, f"{_DUE.minute} * * * *", number % segments))
     return entry
 
 
-def _job(number: int, expression: str, segment: int) -> Job:
+def job(number: int, expression: str, segment: int) -> Job:
     name = f"job-{number}"
     began_at = datetime(2026, 1, 1, tzinfo=UTC)
     return make_job(
@@ -319,12 +337,7 @@ def executed(name: str, goal_us: int | None, *, chunked: bool) -> Cost:
 
 def costs() -> Iterator[Cost]:
     """Each as soon as it is measured."""
-    os.environ |= {
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "POWERTOOLS_LOG_LEVEL": "ERROR",
-    }
+    os.environ |= ENVIRONMENT
     with Emulator() as emulator:
         os.environ["AWS_ENDPOINT_URL"] = emulator.endpoint_url
         due = f"dispatch {OCCURRENCES:,}, {SEGMENTS} segments"

@@ -3,16 +3,18 @@
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from math import ceil
+from threading import BoundedSemaphore
 from typing import Protocol, TypeVar
 
 from carillon.domain.canary import is_canary
-from carillon.domain.chunks.message import Order
+from carillon.domain.chunks.message import CHUNK_BEGINS, Order
 from carillon.domain.execution import returning
 from carillon.domain.execution.transitions import EARLY
 from carillon.domain.job import Job
@@ -25,6 +27,10 @@ from carillon.telemetry import Action, Metric, Telemetry
 
 BATCH_SIZE = 10
 """Records in a batch at most: SQS's limit without a batching window."""
+CHUNKS_AT_ONCE = 5
+"""Chunks that an executor has under way: their calls begin within 2 s of the claim, or go alone.
+Of ten at 512 MB a third did (`make bench-share`, docs/decisions.md 181)."""
+LONGEST_TURN_SECONDS = 4.0
 SUSPICIOUS_COUNT = 4
 """Received so often, a record runs alone. Two or three receptions are mostly no crash: a throttled
 invocation counts as one."""
@@ -85,10 +91,16 @@ def _is_suspicious(record: Record) -> bool:
 
 
 class BatchRunner:
-    """Handles the records of batches in threads of its own, made once per process."""
+    """Handles the records of batches in threads of its own, made once per process.
 
-    def __init__(self) -> None:
+    A chunk waits for a place before it is claimed, for `turn_seconds` at most: by then those before
+    have ended, or wait for calls that last.
+    """
+
+    def __init__(self, turn_seconds: float = LONGEST_TURN_SECONDS) -> None:
         self._threads = ThreadPoolExecutor(BATCH_SIZE, thread_name_prefix="run")
+        self._places = BoundedSemaphore(CHUNKS_AT_ONCE)
+        self._turn_seconds = turn_seconds
 
     def run(
         self,
@@ -103,7 +115,8 @@ class BatchRunner:
         def wave(those: Sequence[Received], alone: bool) -> list[Exception | None]:
             def error_of(record: Received) -> Exception | None:
                 try:
-                    handle(record, alone)
+                    with self._turn(record):
+                        handle(record, alone)
                 except RunAloneError as error:
                     return error
                 except Exception as error:  # the others must go on
@@ -114,6 +127,17 @@ class BatchRunner:
             return list(self._threads.map(error_of, those))
 
         return [record.message_id for record in in_waves(records, wave)]
+
+    @contextmanager
+    def _turn(self, record: Received) -> Iterator[None]:
+        has_place = record.body.startswith(CHUNK_BEGINS) and self._places.acquire(
+            timeout=self._turn_seconds
+        )
+        try:
+            yield
+        finally:
+            if has_place:
+                self._places.release()
 
 
 class Handled(StrEnum):

@@ -8,11 +8,18 @@ from datetime import UTC, datetime
 
 import pytest
 
+from carillon.domain.chunks.message import CHUNK_BEGINS
 from carillon.domain.job import Lane
 from carillon.domain.message import Message, came_back, decode, encode
 from carillon.domain.run import RunKey, RunKind
 from carillon.errors import RunAloneError
-from carillon.executor.batch import SUSPICIOUS_COUNT, BatchRunner, Received, in_waves
+from carillon.executor.batch import (
+    CHUNKS_AT_ONCE,
+    SUSPICIOUS_COUNT,
+    BatchRunner,
+    Received,
+    in_waves,
+)
 
 BACK = encode(
     Message(
@@ -61,6 +68,31 @@ def test_records_run_side_by_side_though_they_were_received_before(count: int) -
         lambda record, error: None,
     )
     assert failed == []
+
+
+@pytest.mark.parametrize(
+    ("body", "turn_seconds", "most"),
+    [(CHUNK_BEGINS, 5, CHUNKS_AT_ONCE), (CHUNK_BEGINS, 0.01, 10), ("body", 5, 10)],
+    ids=["chunks", "chunks behind calls that last", "runs"],
+)
+def test_few_chunks_are_under_way_at_once(body: str, turn_seconds: float, most: int) -> None:
+    lock, under_way, seen = threading.Lock(), 0, list[int]()
+
+    def handle(record: Received, alone: bool) -> None:
+        nonlocal under_way
+        with lock:
+            under_way += 1
+            seen.append(under_way)
+        time.sleep(0.1)
+        with lock:
+            under_way -= 1
+
+    records = [Received(f"m{number}", body, 1) for number in range(10)]
+    runner = BatchRunner(turn_seconds)
+    for _ in range(2):  # each has given its place back
+        assert runner.run(records, handle, lambda record, error: None) == []
+        assert max(seen) == most
+        seen.clear()
 
 
 def test_a_record_received_often_runs_when_all_others_are_done_and_alone() -> None:
