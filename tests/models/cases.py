@@ -103,6 +103,8 @@ PLANS = [
     Holds("both", PlanModel(_LIVE, True, "b"), 2_700),
     Holds("chunks are switched off", PlanModel(("live", "off"), True, "b"), 3_600),
     Holds("chunks are switched on", PlanModel(("off", "live"), True, "b"), 3_600),
+    Holds("new rules of a zone", PlanModel(("live", "rules")), 400),
+    Holds("new rules, and a late indexer", PlanModel(("live", "rules"), True, "b"), 400),
     Holds("left to a backlog", PlanModel(("live", "late"), True, "b"), 3_400),
     Holds("sent alone, then announced", PlanModel(_UNPLANNED, True, "b"), 1_700),
 ]
@@ -121,6 +123,8 @@ PLAN_BUGS = [
     _misplans("chunks what is young", _C_TWICE, late=True),
     _misplans("obeys no plan where chunks are off", _A_TWICE, ("live", "off")),
     _misplans("plans a backlog", _A_TWICE, _UNPLANNED),
+    _misplans("does not look", _B_TWICE, ("live", "rules")),
+    _misplans("plans after what is marked", _B_TWICE, ("live", "rules")),
 ]
 
 EVERYTHING: dict[str, list[Holds | Breaks]] = {

@@ -6,13 +6,16 @@ Between two queries c may be indexed (its indexer sends it alone once the minute
 b, an entry of a generation that has ended, removed. A tick may crash, or go on beside the other
 under a lease that has lapsed. An occurrence runs in two places if two chunks, or a chunk and a row,
 can have it.
+
+By new rules of its zone b goes alone, marked: whoever handles that looks for the chunk that the
+plan names, and waits for it until no chunk may be claimed any more.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-ALONE = "alone"
+ALONE, MARKED = "alone", "marked"
 _OBEYS_NONE = "obeys no plan where chunks are off"
 
 
@@ -24,7 +27,7 @@ class Plan(NamedTuple):
 
 
 class Message(NamedTuple):
-    """`bucket` names a chunk of the plan's count and salt, or is ALONE."""
+    """`bucket` names a chunk of the plan's count and salt, or is ALONE or MARKED."""
 
     bucket: str
     keys: str
@@ -38,7 +41,8 @@ class Tick(NamedTuple):
 
 
 class State(NamedTuple):
-    """`present` are the entries, `chunks` the claimed ones, `rows` what has run alone."""
+    """`present` are the entries, `chunks` the claimed ones, `rows` what has run alone; `over`: no
+    chunk is claimed any more."""
 
     present: str
     removable: str
@@ -49,6 +53,7 @@ class State(NamedTuple):
     plan: Plan | None = None
     announced: bool = False
     dispatched: bool = False
+    over: bool = False
     crashes: int = 1
 
 
@@ -58,8 +63,9 @@ Moves = Iterator[tuple[str, State]]
 @dataclass(frozen=True, slots=True)
 class PlanModel:
     """`late`: c is indexed in the middle. `removable`: b is. The `modes` of the ticks: live; `off`,
-    where chunks are; `late`, a backlog that was announced; `unannounced`, where it was not, as far
-    as the control item says: then each goes alone, and no plan is put."""
+    where chunks are; `rules`, a tick that knows the new ones; `late`, a backlog that was announced;
+    `unannounced`, where it was not, as far as the control item says: then each goes alone, and no
+    plan is put."""
 
     modes: tuple[str, str] = ("live", "live")
     late: bool = False
@@ -78,10 +84,17 @@ class PlanModel:
             yield "an entry is removed", state._replace(present=rest, removable="")
         for number in (0, 1):
             # A backlog begins when its minute is left behind: the tick before is over, or lapsed.
-            if self.modes[1] in ("live", "off") or not number or state.ticks[0].step != "idle":
+            if (
+                self.modes[1] in ("live", "off", "rules")
+                or not number
+                or state.ticks[0].step != "idle"
+            ):
                 yield from self._tick_moves(state, number)
+        if "rules" in self.modes and state.announced and not state.over:
+            yield "no chunk is claimed any more", state._replace(over=True)
         for message in sorted(state.messages):
-            yield _handled(state._replace(messages=state.messages - {message}), message)
+            if self._can_be_handled(state, message):
+                yield self._handled(state._replace(messages=state.messages - {message}), message)
 
     def _tick_moves(self, state: State, number: int) -> Moves:
         tick = state.ticks[number]
@@ -111,13 +124,18 @@ class PlanModel:
             young = "abc"
         seen = "".join(each for each in state.present if each not in young)
         others = [Message(ALONE, each) for each in state.present if each in young]
+        if self.bug == "plans after what is marked" and self.modes[number] == "rules":
+            others += [Message(MARKED, "b")] * ("b" in seen)
+            seen = seen.replace("b", "")
         then = Tick("planning", seen) if seen else Tick("sending")
         return f"tick {number} queries {state.present}", _sent(_at(state, number, then), others)
 
     def _plan(self, state: State, number: int) -> tuple[str, State]:
         """Put the plan if there is none; who comes second obeys the first."""
         seen, mode = state.ticks[number].seen, self.modes[number]
-        is_on = mode == "live" or (mode == "late" and self.bug == "plans a backlog")
+        is_on = mode in ("live", "rules") or (mode == "late" and self.bug == "plans a backlog")
+        marked = [Message(MARKED, "b")] if mode == "rules" and "b" in seen else []
+        seen = seen.replace("b", "") if marked else seen
         wanted = Plan(max(0, len(seen) - 1) if is_on else 0, number)
         plan = state.plan or wanted
         written: Plan | None = plan
@@ -131,8 +149,36 @@ class PlanModel:
             len(seen) < 2 and self.bug == "counts again what goes alone"
         ):
             plan = wanted
-        then = _at(state, number, Tick("sending", seen, plan, _cut(seen, plan)))
+        then = _at(state, number, Tick("sending", seen, plan, (*_cut(seen, plan), *marked)))
         return f"tick {number} finds {seen}, {plan}", then._replace(plan=written)
+
+    def _chunk_of(self, state: State, message: Message) -> str:
+        """The chunk that the plan names for what is marked; "" where it goes in none, or nobody
+        looks."""
+        plan = state.plan
+        if message.bucket != MARKED or plan is None or self.bug == "does not look":
+            return ""
+        return next((each.bucket for each in _cut("abc", plan) if message.keys in each.keys), ALONE)
+
+    def _can_be_handled(self, state: State, message: Message) -> bool:
+        bucket = self._chunk_of(state, message)
+        is_claimed = bucket in {each.bucket for each in state.chunks}
+        return state.over or is_claimed or bucket in ("", ALONE)
+
+    def _handled(self, state: State, message: Message) -> tuple[str, State]:
+        """A chunk is claimed once, with what its message lists; what a later one lists besides goes
+        alone, where a row absorbs it."""
+        bucket, keys = message
+        listed = {each.bucket: each.keys for each in state.chunks}
+        if bucket in (ALONE, MARKED):
+            if keys in listed.get(self._chunk_of(state, message), ""):
+                return f"{keys} has run in its chunk", state
+            rows = state.rows if keys in state.rows else "".join(sorted(state.rows + keys))
+            return f"{keys} alone", state._replace(rows=rows)
+        if bucket not in listed and not state.over:
+            return f"chunk {bucket} runs {keys}", state._replace(chunks=state.chunks | {message})
+        unlisted = [Message(ALONE, each) for each in keys if each not in listed.get(bucket, "")]
+        return f"chunk {bucket} is final for {keys}", _sent(state, unlisted)
 
     def wrong(self, state: State) -> list[str]:
         ran = "".join(each.keys for each in state.chunks) + state.rows
@@ -141,20 +187,6 @@ class PlanModel:
     def unfinished(self, end: State) -> list[str]:
         ran = "".join(each.keys for each in end.chunks) + end.rows
         return [f"{each} never ran" for each in end.present if end.dispatched and each not in ran]
-
-
-def _handled(state: State, message: Message) -> tuple[str, State]:
-    """A chunk is claimed once, with what its message lists; what a later one lists besides goes
-    alone, where a row absorbs it."""
-    bucket, keys = message
-    if bucket == ALONE:
-        rows = state.rows if keys in state.rows else "".join(sorted(state.rows + keys))
-        return f"{keys} alone", state._replace(rows=rows)
-    listed = {each.bucket: each.keys for each in state.chunks}.get(bucket)
-    if listed is None:
-        return f"chunk {bucket} runs {keys}", state._replace(chunks=state.chunks | {message})
-    unlisted = [Message(ALONE, each) for each in keys if each not in listed]
-    return f"chunk {bucket} is final for {keys}", _sent(state, unlisted)
 
 
 def _cut(keys: str, plan: Plan) -> tuple[Message, ...]:

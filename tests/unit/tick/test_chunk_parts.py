@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from carillon.clock import SeededEntropy
+from carillon.domain.chunks.looking import CLAIMED_WITHIN
 from carillon.domain.chunks.message import ChunkMessage
 from carillon.domain.chunks.placing import Plan
 from carillon.domain.policies import Lane
 from carillon.domain.wheel.entry import Entry, Slot, minute_of
 from carillon.domain.wheel.segment import Backlog, Control
-from carillon.domain.wheel.zone_upgrade import marked
+from carillon.domain.wheel.zone_upgrade import marked, owed_messages
 from carillon.errors import UnreadableRowError
 from carillon.schedules import SlotKind, parse_schedule
 from carillon.stores.memory.chunks import MemoryChunkStore
@@ -22,6 +23,7 @@ from tests.support.world import World
 from tests.unit.faults import failing
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 MINUTE = minute_of(NOON)
 GENERATION = "01KBCCS1P0N0T0F1X1NGAT0NCE"
 YOUNG = SeededEntropy(0).new_id(NOON - timedelta(minutes=59))
@@ -105,6 +107,17 @@ def test_no_other_message_is_marked(changes: dict[str, Any]) -> None:
     rules = "other rules" if changes else ""
     entry = replace(entry_of("job"), zone_digest=rules, **changes)
     assert not marked(entry, entry.message_at(NOON)).is_second
+
+
+def test_what_new_rules_owe_waits_for_a_chunk_that_may_come_though_no_plan_stands() -> None:
+    schedule = parse_schedule("0,30 * * * *")
+    entry = replace(
+        entry_of("job"), schedule=schedule, zone_digest="other rules", from_at=NOON - HOUR
+    )
+    control = replace(CONTROL, tzdata_from=MINUTE - 100)
+    late, due = owed_messages(entry, MINUTE, control, MINUTE)
+    assert (late.is_second, late.wait_until) == (True, None)
+    assert (due.is_second, due.wait_until) == (True, NOON + CLAIMED_WITHIN)
 
 
 class TestPlanned:

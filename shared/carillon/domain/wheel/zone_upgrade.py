@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from carillon.domain.calendar import Resolved, shifts_back
+from carillon.domain.chunks.looking import CLAIMED_WITHIN
 from carillon.domain.chunks.placing import SETTLED_AFTER, chunked_from
 from carillon.domain.message import Message
 from carillon.domain.wheel.entry import Entry, NextEntry, Slot, minute_end, minute_of
@@ -88,4 +89,8 @@ def owed_messages(
     for fire_at in sent.between(before, minute_end(horizon) - entry.spread):
         effective = minute_of(fire_at + entry.spread)
         if not any(done < effective <= until for done, until in to_come):
-            yield marked(entry, entry.message_at(fire_at))
+            message = marked(entry, entry.message_at(fire_at))
+            if message.is_second and effective >= minute - 1:
+                # Its minute may have no plan yet by which to look for a chunk.
+                message = replace(message, wait_until=message.due_at + CLAIMED_WITHIN)
+            yield message
