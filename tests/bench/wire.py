@@ -229,8 +229,8 @@ def runs(name: str, goal_us: int | None, *, chunked: bool) -> Cost:
     clock = SystemClock()
     ours, twin = Deployment(clock), Deployment(clock)
     jobs = [job(number, "* * * * *", 0) for number in range(RUNS + WARMING)]
-    for job, deployment in product(jobs, (ours, twin)):
-        assert deployment.stores.jobs.create(job)
+    for each, deployment in product(jobs, (ours, twin)):
+        assert deployment.stores.jobs.create(each)
         deployment.taken()
     now = clock.now()
     batches = _chunks(jobs, now) if chunked else _singles(jobs, now)
