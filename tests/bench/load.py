@@ -12,15 +12,18 @@ import platform
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from carillon.clock import SystemClock
 from carillon.domain.job import Job
 from carillon.domain.run import Run, RunStatus
 from carillon.domain.wheel.entry import minute_of, minute_start
 from carillon.local.deployment import Deployment
 from carillon.local.emulator import Emulator
+from carillon.services.history import History
 from carillon.stores.ports import Stores
 from tests.e2e.chaos.tables import opened
 from tests.e2e.chaos.workers import Workers
@@ -38,7 +41,7 @@ _AHEAD_MINUTES = 3
 _TAIL_MINUTES = 3
 """Ticks of the last measured minute have work, too."""
 _NAME_IN_ARN = 6
-_DRAIN_SECONDS, _LOOKS = 10, 12
+_DRAIN_SECONDS, _LOOKS, _READERS = 10, 3, 8
 MINISTACK, TICKS, EXECUTORS, TASKS, OTHERS = (
     "MiniStack",
     "ticks",
@@ -169,17 +172,18 @@ def _filed(stores: Stores, rate: int, minutes: range) -> list[Job]:
 
 
 def _runs(stores: Stores, jobs: Sequence[Job], span: Span, due: int) -> list[Run]:
-    """The runs of the span when all have ended, or as they are after two minutes."""
+    """The runs of the span when all have ended, or as they are after so many looks."""
+    history = History.of(stores, SystemClock(), timedelta(days=30))
     last = span.end - timedelta(seconds=1)
+
+    def of(job: Job) -> Sequence[Run]:
+        page = history.page(OWNER, job.job_id, MOST_MINUTES, from_at=span.begin, until_at=last)
+        return page.items
+
     for _ in range(_LOOKS):
         time.sleep(_DRAIN_SECONDS)
-        runs = [
-            run
-            for job in jobs
-            for run in stores.runs.list(
-                OWNER, job.job_id, MOST_MINUTES, from_at=span.begin, until_at=last
-            ).items
-        ]
+        with ThreadPoolExecutor(_READERS) as readers:
+            runs = [run for each in readers.map(of, jobs) for run in each]
         if sum(run.is_final for run in runs) == due:
             break
     return runs

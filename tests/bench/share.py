@@ -19,6 +19,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
 from itertools import product
+from pathlib import Path
 
 import boto3
 
@@ -67,19 +68,30 @@ def _held(memory_mb: int, arguments: Sequence[str]) -> Iterator[tuple[float, int
     """The seconds of each batch, and the runs that it has sent alone."""
     share = min(1.0, memory_mb / VCPU_MB) * GRAVITON_SPEED
     command = [sys.executable, "-m", "tests.bench.share", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as it:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as it:
         assert it.stdout is not None
         assert it.stdout.readline().strip() == _READY
-        while it.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(it.pid, signal.SIGSTOP)
+        try:
+            while it.poll() is None:
+                _signal(it.pid, signal.SIGSTOP)
                 time.sleep(_PERIOD_SECONDS * (1 - share))
-                os.killpg(it.pid, signal.SIGCONT)
+                _signal(it.pid, signal.SIGCONT)
                 time.sleep(_PERIOD_SECONDS * share)
+        finally:
+            _signal(it.pid, signal.SIGCONT)
         for line in it.stdout:
             seconds, alone = json.loads(line)
             yield seconds, alone
     assert it.returncode == 0
+
+
+def _signal(executor: int, number: signal.Signals) -> None:
+    """Signal an executor, and the processes of its tasks, which have sessions of their own."""
+    with suppress(FileNotFoundError, ProcessLookupError):  # they end meanwhile
+        threads = Path(f"/proc/{executor}/task").iterdir()
+        children = (child for each in threads for child in (each / "children").read_text().split())
+        for pid in (executor, *map(int, children)):
+            os.kill(pid, number)
 
 
 def _measure(target: str, chunks: int, url: str) -> None:
