@@ -73,10 +73,13 @@ def _held(memory_mb: int, arguments: Sequence[str]) -> Iterator[tuple[float, int
         assert it.stdout.readline().strip() == _READY
         try:
             while it.poll() is None:
-                _signal(it.pid, signal.SIGSTOP)
-                time.sleep(_PERIOD_SECONDS * (1 - share))
+                began = time.perf_counter()
                 _signal(it.pid, signal.SIGCONT)
                 time.sleep(_PERIOD_SECONDS * share)
+                stopped = time.perf_counter()
+                _signal(it.pid, signal.SIGSTOP)
+                until = stopped + (stopped - began) * (1 - share) / share
+                time.sleep(max(0.0, until - time.perf_counter()))
         finally:
             _signal(it.pid, signal.SIGCONT)
         for line in it.stdout:
@@ -87,11 +90,12 @@ def _held(memory_mb: int, arguments: Sequence[str]) -> Iterator[tuple[float, int
 
 def _signal(executor: int, number: signal.Signals) -> None:
     """Signal an executor, and the processes of its tasks, which have sessions of their own."""
-    with suppress(FileNotFoundError, ProcessLookupError):  # they end meanwhile
-        threads = Path(f"/proc/{executor}/task").iterdir()
-        children = (child for each in threads for child in (each / "children").read_text().split())
-        for pid in (executor, *map(int, children)):
-            os.kill(pid, number)
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+        os.kill(executor, number)
+        for thread in Path(f"/proc/{executor}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):  # threads and tasks end, too
+                for child in (thread / "children").read_text().split():
+                    os.kill(int(child), number)
 
 
 def _measure(target: str, chunks: int, url: str) -> None:
