@@ -21,7 +21,13 @@ from carillon.executor.chunks.under_way import UnderWay, successes_of
 from carillon.stores.memory.chunks import MemoryChunkStore
 from carillon.tick.chunking import Gathered
 from carillon.tick.segment_visit import Visit
-from tests.simulation.mutants.chunks import before_the_minute, for_chunks, short_lived
+from tests.simulation.mutants.chunks import (
+    LOST,
+    TWICE,
+    before_the_minute,
+    for_chunks,
+    short_lived,
+)
 from tests.simulation.mutants.kit import (
     LANES,
     Code,
@@ -139,25 +145,22 @@ def _claim_of_lapsed(original: Code) -> Code:
     return claim
 
 
-_LOST = ("I1", "I2", "late")
-_TWICE = ("I2", "I1", "attempts", "I4", "overlap")
-
 CHUNK_STEPS: tuple[Mutant, ...] = (
     Mutant(
         "plan_after_the_send",
-        _TWICE,
+        TWICE,
         "the plan of a minute is put when all of it has been sent",
         (Swap(Gathered, "_standing", _put_later), Swap(Visit, "_done", _puts_plan)),
     ),
     Mutant(
         "chunk_claimed_over_another",
-        _TWICE,
+        TWICE,
         "the claim of a chunk is written over whatever stands there",
         (Swap(MemoryChunkStore, "claim", _claim_of_anybody),),
     ),
     Mutant(
         "refused_chunk_acknowledged",
-        _LOST,
+        LOST,
         "who is refused the finish of a chunk goes on as if it had been finished",
         (Swap(UnderWay, "_finish", _ends_whatever_stands),),
         reshape=both(small(22, jobs=3), for_chunks, asked("stop", 6), before_the_minute),
@@ -166,14 +169,14 @@ CHUNK_STEPS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "dead_chunk_discarded",
-        _LOST,
+        LOST,
         "a chunk that the queue has given up before anybody claimed it is discarded",
         (Swap(ChunkProtocol, "handle_dead", _discards),),
         reshape=both(for_chunks, faulty(dies=0.2)),
     ),
     Mutant(
         "refused_row_is_an_end",
-        _LOST,
+        LOST,
         "a failure in a chunk counts as ended where another's claim stands in its row",
         (Swap(MemberRun, "_handled", _refused_is_an_end),),
         reshape=both(
@@ -186,7 +189,7 @@ CHUNK_STEPS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "young_in_chunks",
-        _TWICE,
+        TWICE,
         "what is due within an hour of its generation's making goes in chunks, too",
         (Swap(wheel, "chunked_from", instead(_at_once)),),
     ),
@@ -199,7 +202,7 @@ CHUNK_STEPS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "lapsed_chunk_run_again",
-        _TWICE,
+        TWICE,
         "who finds a chunk whose lease has lapsed claims it, and runs it again",
         (
             Swap(protocol, "decide_chunk", _runs_lapsed),

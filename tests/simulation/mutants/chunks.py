@@ -210,39 +210,39 @@ def _over_the_cancelled(original: Code) -> Code:
     return decide
 
 
-_LOST = ("I1", "I2", "late")
-_TWICE = ("I2", "I1", "attempts", "I4", "overlap")
+LOST = ("I1", "I2", "late")
+TWICE = ("I2", "I1", "attempts", "I4", "overlap")
 
 CHUNKS: tuple[Mutant, ...] = (
     Mutant(
         "chunk_finished_by_anybody",
-        _TWICE,
+        TWICE,
         "the finish of a chunk does not ask whether its claim still holds",
         (Swap(MemoryChunkStore, "finish", _finish_of_anybody),),
         reshape=both(for_chunks, short_lived, faulty(paused=0.05, duplicated=0.2)),
     ),
     Mutant(
         "final_chunk_acknowledged",
-        _LOST,
+        LOST,
         "who meets a finished chunk acknowledges its message, and sends nothing alone",
         (Swap(ChunkProtocol, "_step", _only_acknowledges),),
     ),
     Mutant(
         "chunk_disbanded_alive",
-        _TWICE,
+        TWICE,
         "a second message disbands a chunk whose holder is at it",
         (Swap(protocol, "decide_chunk", _disbands_the_living),),
     ),
     Mutant(
         "unlisted_member_dropped",
-        _LOST,
+        LOST,
         "what a finished chunk does not list is not sent alone",
         (Swap(ChunkProtocol, "_follow", _follows_only(*Outcome)),),
         world=(Swap(chunking, "MOST_MEMBERS", instead(1)),),
     ),
     Mutant(
         "died_member_not_sent",
-        _LOST,
+        LOST,
         "the occurrences of a disbanded chunk are not sent alone",
         (Swap(ChunkProtocol, "_follow", _follows_only(None, Outcome.OK, Outcome.ALONE)),),
     ),
@@ -255,7 +255,7 @@ CHUNKS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "cancelled_without_a_fence",
-        _TWICE,
+        TWICE,
         "a run is cancelled in its chunk, and whoever holds that may record its success",
         (Swap(MemoryChunkStore, "fence", instead(lambda self, chunk, claim_id: True)),),
         reshape=both(for_chunks, short_lived, asked("stop", 4), faulty(paused=0.05)),
@@ -269,7 +269,7 @@ CHUNKS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "no_look_at_chunks",
-        _TWICE,
+        TWICE,
         "a changed job's run does not look at chunks of the generation before",
         (Swap(ChunkLooks, "before", _does_not_look),),
         reshape=both(
@@ -282,7 +282,7 @@ CHUNKS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "settled_instant_adopted",
-        _TWICE,
+        TWICE,
         "another generation's message is adopted though the own occurrence goes in a chunk",
         (Swap(starting, "_by_generation", _adopts),),
         reshape=both(for_chunks, asked("change", 1, *LANES), faulty(dies=0.1, throttled=0.1)),
@@ -291,7 +291,7 @@ CHUNKS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "plan_not_obeyed",
-        _TWICE,
+        TWICE,
         "a tick that finds a plan sends by its own",
         (
             Swap(Gathered, "_standing", _own_plan),
@@ -300,7 +300,7 @@ CHUNKS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "cursor_passes_gathered",
-        _LOST,
+        LOST,
         "the cursor passes occurrences that are gathered, and not sent yet",
         (Swap(Visit, "_keep_lease", _marks_at_once),),
     ),
@@ -319,7 +319,7 @@ CHUNKS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "called_after_a_stall",
-        _TWICE,
+        TWICE,
         "a process that stood still calls what its chunk had before, whoever has the chunk now",
         (Swap(MemberRun, "_is_held", instead(_may_enter)),),
         reshape=both(for_chunks, short_lived, with_permits, faulty(paused=0.05)),
