@@ -18,6 +18,7 @@ from carillon.domain.notifying.window import Window
 from carillon.domain.operation import Operation
 from carillon.domain.run import RunKey, RunKind
 from carillon.executor.notifying.notifier import Notifier
+from carillon.executor.notifying.orders import WindowOrders
 from carillon.executor.runs.lifecycle_events import SILENT, LifecycleEvents, Listener
 from carillon.executor.targets import Call, Outcome
 from carillon.services.activity import Activity, ActivitySink
@@ -112,6 +113,10 @@ class ExecutorPorts:
         return Notices(self.records, self.queue, self.clock, self.run_lifetime)
 
     @property
+    def window_orders(self) -> WindowOrders:
+        return WindowOrders(self.notices, self.queue, self.settle, self.console_url)
+
+    @property
     def settle(self) -> timedelta:
         """So long after the end of a run everything that its executor records of it is there."""
         return timedelta(seconds=self.longest_timeout_seconds + _SETTLED_SECONDS)
@@ -123,11 +128,8 @@ class ExecutorPorts:
         notifier = Notifier(
             self.notifications,
             self.windows,
-            self.notices,
-            self.queue,
+            self.window_orders,
             self.clock,
-            self.settle,
-            self.console_url,
             on_error,
         )
         return replace(self, notifier=notifier)

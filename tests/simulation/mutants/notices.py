@@ -52,7 +52,7 @@ def _sent_before(original: Code) -> Code:
         before = self._window(notification, now)
         after = window.after_event(before, event, notification, now)
         if isinstance(after, Window) and (before is None or after.opened_at != before.opened_at):
-            self._order(notification, after)
+            self._orders.all(after, now)
         original(self, notification, event)
 
     return _tell

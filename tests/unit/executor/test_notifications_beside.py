@@ -189,6 +189,25 @@ def test_a_digest_that_could_not_be_sent_is_sent_before_news_opens_the_window_an
     assert said(world)[1]["counts"] == {"run.dead": 3}
 
 
+def test_what_a_window_owes_is_told_though_one_that_was_opened_over_it_has_not_been_ordered(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notify(world, on=(Told.RUN_DEAD, Told.JOB_SLOWED))
+    failing = world.create("import", "every 20m", retry=ONCE)
+    slow = world.create("export", "every 1d")
+    fail(world)
+    world.run_until(NOON + 85 * MINUTE)
+    assert said(world)[-1]["until"] < "2026-12-01T13:20", "the third failure has yet to be told"
+    refused = refuse(world, monkeypatch, RunKind.WINDOW)
+    event = job_event(EventType.JOB_SLOWED, slow, world.clock.now())
+    world.executor_ports.notifier.heard(OWNER, event)
+    assert refused
+    world.pause(failing)
+    world.run_until(NOON + 180 * MINUTE)
+    assert [body["kind"] for body in said(world)] == ["first", "digest", "first", "digest"]
+    assert said(world)[-1]["counts"] == {"run.dead": 1}
+
+
 def test_a_fault_of_one_notification_deprives_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,14 +6,12 @@ from datetime import datetime, timedelta
 
 from carillon.clock import Clock
 from carillon.domain.events import Event
-from carillon.domain.message import LONGEST_DELAY_SECONDS, Message
-from carillon.domain.notifying.notice import first_notice
 from carillon.domain.notifying.notification import MOST_NOTIFICATIONS, OCCURRING, Notification, Told
 from carillon.domain.notifying.window import MOST_NOTED, Noted, Window, after_event
 from carillon.domain.run import RunKey, RunKind
 from carillon.errors import StoreUnavailableError
-from carillon.services.notices import Notices
-from carillon.stores.ports import LaneQueue, VersionedRows
+from carillon.executor.notifying.orders import WindowOrders
+from carillon.stores.ports import VersionedRows
 
 KEPT_FOR = timedelta(seconds=10)
 """An owner's notifications are read this often at most, and only when there is something to
@@ -27,29 +25,21 @@ _TOLD = {each.value: each for each in OCCURRING}
 class Notifier:
     """Tells the owner's notifications of an event; usable from several threads.
 
-    `settle` after the end of a window everything that happened until then is on record. `link` is
-    the console's address, "" if there is none. What goes wrong here, `on_error` gets: no run fails
-    for a message's sake.
+    What goes wrong here, `on_error` gets: no run fails for a message's sake.
     """
 
     def __init__(
         self,
         notifications: VersionedRows[Notification],
         windows: VersionedRows[Window],
-        notices: Notices,
-        queue: LaneQueue,
+        orders: WindowOrders,
         clock: Clock,
-        settle: timedelta,
-        link: str = "",
         on_error: Callable[[Exception], None] = lambda error: None,
     ) -> None:
         self._notifications = notifications
         self._windows = windows
-        self._notices = notices
-        self._queue = queue
+        self._orders = orders
         self._clock = clock
-        self._settle = settle
-        self._link = link
         self._on_error = on_error
         self._known: dict[str, tuple[datetime, tuple[Notification, ...]]] = {}
         self._open: dict[tuple[str, str, datetime], Window] = {}
@@ -96,7 +86,8 @@ class Notifier:
                 continue
             current = after or window
             if current is not None and current.is_owed(now):
-                self._order(notification, current)
+                self._orders.all(current, self._clock.now())
+                self._put(notification, current.ordered(), current)
             return
         raise StoreUnavailableError(f"the window of {notification.name} changed at every step")
 
@@ -127,8 +118,8 @@ class Notifier:
         if is_named or window.is_first or not window.is_open:  # one that closed had sent it
             return
         decided = RunKey.from_run_id(window.owner, window.last_delivery)
-        if self._notices.get(decided) is not None:
-            self._notices.send(decided)
+        if self._orders.notices.get(decided) is not None:
+            self._orders.notices.send(decided)
 
     def _keep(self, notification: Notification, window: Window | None) -> None:
         """Only one that is ordered: of another each event has something to send."""
@@ -138,27 +129,6 @@ class Notifier:
         if len(self._open) >= _MOST_OWNERS:
             self._open.clear()
         self._open[_place(notification)] = window
-
-    def _order(self, notification: Notification, window: Window) -> None:
-        """Send the first message and the order of the window's end, and put that it was done; a
-        repetition sends the same. Who changes the window meanwhile sends, too."""
-        if window.is_first:  # later messages are sent by the steps that have decided them
-            key = RunKey.from_run_id(window.owner, window.last_delivery)
-            notice = first_notice(window.name, window.first, window.until, self._link)
-            self._notices.record(key, notice)
-            self._notices.send(key)
-        send_end(self._queue, window, self._settle, self._clock.now())
-        self._put(notification, window.ordered(), window)
-
-
-def send_end(queue: LaneQueue, window: Window, settle: timedelta, now: datetime) -> None:
-    """Order the end of a window, as far ahead as a queue can: the rest is a chain of messages."""
-    message = window.end_message(settle)
-    queue.send([message], [delay_seconds(message, now)])
-
-
-def delay_seconds(message: Message, now: datetime) -> float:
-    return max(0.0, min(LONGEST_DELAY_SECONDS, (message.due_at - now).total_seconds()))
 
 
 def _place(notification: Notification) -> tuple[str, str, datetime]:

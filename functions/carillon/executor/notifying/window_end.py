@@ -16,7 +16,6 @@ from carillon.domain.notifying.window import (
 from carillon.domain.run import DEAD_LETTER, RunKey, RunKind, RunStatus
 from carillon.errors import UnreadableRowError
 from carillon.executor.batch import Handled, Report, defer, defer_early
-from carillon.executor.notifying.notifier import send_end
 from carillon.executor.ports import ExecutorPorts
 from carillon.services.deviations import Deviations
 
@@ -42,7 +41,7 @@ class WindowEnd:
 
     def __init__(self, ports: ExecutorPorts) -> None:
         self._ports = ports
-        self._notices = ports.notices
+        self._orders = ports.window_orders
         self._deviations = Deviations(ports.feed, ports.history)
 
     def end(self, message: Message, ends_at: datetime) -> Report:
@@ -66,17 +65,22 @@ class WindowEnd:
 
     def _repeated(self, message: Message, window: Window, *, is_present: bool) -> Report:
         """Send again what the executor that did the step may have died before: its message, and the
-        order of the next step, but that not before it must have come."""
+        order of the next step, but that not before it must have come. A window that was opened over
+        this one, and not ordered, is ordered here: it tells what this one had yet to tell."""
+        now = self._ports.clock.now()
         is_last = is_present and message.attempt == window.step - 1
         if is_last or not is_present:
             self._send_decided(window)
+        if not is_present and window.is_open and window.is_owed(now):
+            self._orders.all(window, now)
+            self._ports.windows.put(window.ordered(), window.revision)
         if is_last:
-            now, due_at = self._ports.clock.now(), window.end_message(self._ports.settle).due_at
+            due_at = window.end_message(self._ports.settle).due_at
             if now < due_at + _CHECK_AGAIN:
                 return defer(
                     self._ports, message, due_at + _CHECK_AGAIN, "the next step is to come"
                 )
-            send_end(self._ports.queue, window, self._ports.settle, now)
+            self._orders.end(window, now)
         return Report(Handled.REPEATED, message, reason="the step was done")
 
     def _send_decided(self, window: Window) -> None:
@@ -84,8 +88,8 @@ class WindowEnd:
         too."""
         last = RunKey.from_run_id(window.owner, window.last_delivery)
         with suppress(UnreadableRowError):
-            if self._notices.get(last) and self._ports.runs.get(last) is None:
-                self._notices.send(last)
+            if self._orders.notices.get(last) and self._ports.runs.get(last) is None:
+                self._orders.notices.send(last)
 
     def _tell(self, window: Window, notification: Notification, ends_at: datetime) -> bool:
         """Do the step; False if the window was changed meanwhile."""
@@ -107,16 +111,16 @@ class WindowEnd:
         link = self._ports.console_url
         is_complete = gone.is_complete and window.has_all_noted
         notice = digest_notice(window.name, events, told, span, link, is_complete=is_complete)
-        if notice is not None and not self._notices.record(window.delivery_at(now), notice):
+        if notice is not None and not self._orders.notices.record(window.delivery_at(now), notice):
             return False  # another executor is at the step
         delivery = None if notice is None else window.delivery_at(now)
         after = after_end(window, notification, events, failing, recovered, now, delivery)
         if not self._ports.windows.put(after, window.revision):
             return False
         if delivery is not None:
-            self._notices.send(delivery)
+            self._orders.notices.send(delivery)
         if after.is_open:
-            send_end(self._ports.queue, after, self._ports.settle, now)
+            self._orders.end(after, now)
         return True
 
     def _works(self, owner: str, failing: Failing) -> bool:
