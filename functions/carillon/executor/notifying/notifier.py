@@ -25,7 +25,7 @@ _TOLD = {each.value: each for each in OCCURRING}
 class Notifier:
     """Tells the owner's notifications of an event; usable from several threads.
 
-    What goes wrong here, `on_error` gets: no run fails for a message's sake.
+    `on_error` gets what goes wrong here: no run fails for a message's sake.
     """
 
     def __init__(

@@ -12,10 +12,11 @@ from carillon.stores.ports import LaneQueue
 
 @dataclass(frozen=True, slots=True)
 class WindowOrders:
-    """`settle` after the end of a window everything that happened until then is on record. `link`
-    is the console's address, "" if there is none.
+    """Sends messages and orders of ends for windows; a repetition sends the same.
 
-    A repetition sends the same. Methods raise StoreUnavailableError, QueueUnavailableError.
+    `settle` after the end of a window everything that happened until then is on record. `link` is
+    the console's address, "" if there is none. Methods raise StoreUnavailableError and
+    QueueUnavailableError.
     """
 
     notices: Notices

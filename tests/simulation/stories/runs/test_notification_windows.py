@@ -190,19 +190,9 @@ def _result(job: str, since: float, at: datetime) -> Result:
     return Result(_key(job, since), RunStatus.DEAD, 1, at, f"job {job}")
 
 
-TOMORROW = NOON + timedelta(days=1)
+LATER = NOON + timedelta(days=1)
 RECOVERED = (
-    Run(
-        _key("a", 0),
-        RunStatus.SUCCEEDED,
-        1,
-        1,
-        "c",
-        "",
-        TOMORROW,
-        TOMORROW,
-        finished_at=TOMORROW,
-    ),
+    Run(_key("a", 0), RunStatus.SUCCEEDED, 1, 1, "c", "", LATER, LATER, finished_at=LATER),
 )
 
 
