@@ -15,7 +15,7 @@ from tests.simulation.judging.checker_book import (
     key_of,
     only,
 )
-from tests.simulation.judging.evidence import Circumstances, Load
+from tests.simulation.judging.evidence import Circumstances, Load, RunWrite
 from tests.support.jobs import job_with
 
 
@@ -206,3 +206,15 @@ def test_who_has_waited_is_not_skipped_for_an_overlap() -> None:
     waits(book, key_of(20), 20)
     book.skipped(key_of(20), after(22), "overlap")
     only(book.evidence(25), "queue_one", "had waited for its turn")
+
+
+def test_who_waited_on_a_day_that_was_closed_has_its_turn_in_the_run_it_was_moved_to() -> None:
+    """Its row is gone; where the day is opened again, it comes anew (seed 9989044979)."""
+    book = Book(overlap=Overlap.QUEUE_ONE)
+    held(book, 10, 24)
+    waits(book, key_of(20), 20)
+    row = book.claimed(key_of(20), after(22))
+    book.writes.append(RunWrite(after(22.1), "of the closed day", "discard_claim", row, None))
+    del book.rows[key_of(20)]
+    book.skipped(key_of(20), after(23), "overlap")
+    assert "queue_one" not in dict(found(book.evidence(25)))
