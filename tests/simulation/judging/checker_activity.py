@@ -38,10 +38,23 @@ def in_the_feed(known: Known) -> Iterator[Violation]:
                 if _deviates(row, attempt, status) and not is_lost and attempt not in shown:
                     text = f"attempt {attempt[1]} of {attempt[0]} is {status}, and not in the feed"
                     yield Violation("feed", row.key.job_id, text, row.key.fire_at)
+    wanted = _taken_along(known) | wanted
     for each, status in shown.items():
         if wanted.get(each) is not status and each not in known.evidence.activity_lost:
             text = f"the feed has {each} as {status}, its row as {wanted.get(each)}"
             yield Violation("feed", each[0].partition("_")[0], text)
+
+
+def _taken_along(known: Known) -> dict[_Attempt, RunStatus]:
+    """The attempts of the rows that a closed day took along, as it moved their runs."""
+    ends: dict[_Attempt, RunStatus] = {}
+    for write in known.evidence.writes:
+        if write.before is None or write.after is not None:
+            continue
+        versions = known.evidence.versions.get(write.before.key.job_id, ())
+        if any(version.job.spec.calendar is not None for version in versions):
+            ends |= _ends_of(write.before)
+    return ends
 
 
 def _is_untold(known: Known, row: Run) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from carillon.domain.activity.results import results_of
 from carillon.domain.activity.summary import Counted
 from carillon.domain.calendar import CalendarUse
-from carillon.domain.run import RunKind, RunStatus
+from carillon.domain.run import AttemptRecord, RunError, RunKind, RunStatus
 from carillon.schedules import CalendarRule, parse_schedule
 from tests.simulation.judging import checker_activity
 from tests.simulation.judging.checker_book import (
@@ -20,6 +20,7 @@ from tests.simulation.judging.checker_book import (
     only,
     plain,
 )
+from tests.simulation.judging.evidence import RunWrite
 from tests.support.jobs import job_with
 
 CLOSED = CalendarUse("days", CalendarRule.NEXT_BUSINESS_DAY)
@@ -71,6 +72,22 @@ def test_a_result_that_no_row_shows() -> None:
     book = plain()
     wrong = [replace(each, status=RunStatus.DEAD) for each in told(book)]  # type: ignore[type-var]
     only(book.evidence(30, activity=wrong), "feed", "its row as")
+
+
+@pytest.mark.parametrize("has_calendar", [True, False])
+def test_the_row_of_a_failed_attempt_may_be_gone_where_a_closed_day_moves_runs(
+    has_calendar: bool,
+) -> None:
+    """The attempt died, and was told; the run goes on under another key (seed 9979409033)."""
+    book = Book("every 10s", calendar=CLOSED if has_calendar else None)
+    died = AttemptRecord(1, after(20), after(80), RunError("lost", "its executor died"))
+    row = book.claimed(key_of(20), after(81), attempt=2, attempts=(died,))
+    told_of = list(results_of(row, None))
+    assert [each.status for each in told_of] == [RunStatus.RETRYING]
+    book.writes.append(RunWrite(after(82), "of the closed day", "discard_claim", row, None))
+    del book.rows[row.key]
+    broken = [name for name, _ in found(book.evidence(85, activity=told_of)) if name == "feed"]
+    assert broken == ["feed"] * (not has_calendar)
 
 
 def test_a_success_that_no_row_shows_is_not_to_be_summed_up() -> None:
