@@ -49,10 +49,7 @@ def _taken_along(known: Known) -> dict[_Attempt, RunStatus]:
     """The attempts of the rows that a closed day took along, as it moved their runs."""
     ends: dict[_Attempt, RunStatus] = {}
     for write in known.evidence.writes:
-        if write.before is None or write.after is not None:
-            continue
-        versions = known.evidence.versions.get(write.before.key.job_id, ())
-        if any(version.job.spec.calendar is not None for version in versions):
+        if write.before is not None and known.is_taken_along(write):
             ends |= _ends_of(write.before)
     return ends
 

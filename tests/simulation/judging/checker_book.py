@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from carillon.audit.evidence import Gap, JobVersion
+from carillon.domain.calendar import CalendarUse
 from carillon.domain.changes.handing_over import begun, ended, settled
 from carillon.domain.job import Generation, Job
 from carillon.domain.operation import Operation, OperationKind
 from carillon.domain.run import Run, RunKey, RunKind, RunStatus
 from carillon.domain.spec.names import job_id_of
+from carillon.schedules import CalendarRule
 from tests.simulation.judging.checker import violations
 from tests.simulation.judging.evidence import (
     Ack,
@@ -27,6 +29,7 @@ OWNER = "owner-1"
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 JOB_ID = job_id_of(OWNER, "book")
 GENERATION_ID = "01KBD0000000000000000000F1"
+CLOSED = CalendarUse("days", CalendarRule.PREVIOUS_BUSINESS_DAY)
 
 
 def after(seconds: float) -> datetime:

@@ -238,7 +238,7 @@ def _out_of_turn(known: Known, job_id: str) -> Iterator[Violation]:
         if is_overlap and key in waited:
             text = f"{key.run_id} had waited for its turn, and was skipped at {write.at}"
             yield Violation("queue_one", job_id, text, key.fire_at)
-        if status is None:  # a closed day has moved it: it has its turn under another key
+        if known.is_taken_along(write):
             waited.discard(key)
 
 

@@ -114,6 +114,14 @@ class Known(known.Known):
         is_orphaned = row.generation_id not in generations or (was_released and is_late)
         return is_orphaned and row.key.run_id not in self.deliveries
 
+    def is_taken_along(self, write: RunWrite) -> bool:
+        """True if a closed day may have moved the run, and its row went along: the run has another
+        key from then on."""
+        if write.before is None or write.after is not None:
+            return False
+        versions = self.evidence.versions.get(write.before.key.job_id, ())
+        return any(version.job.spec.calendar is not None for version in versions)
+
     def times_in_others_hands(self, row: Run) -> int:
         """How often a message of another generation had the row first, and gave it back: of one
         that was never committed, too, whose entries stand until each is met."""

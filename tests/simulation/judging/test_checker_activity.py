@@ -8,9 +8,10 @@ from carillon.domain.activity.results import results_of
 from carillon.domain.activity.summary import Counted
 from carillon.domain.calendar import CalendarUse
 from carillon.domain.run import AttemptRecord, RunError, RunKind, RunStatus
-from carillon.schedules import CalendarRule, parse_schedule
+from carillon.schedules import parse_schedule
 from tests.simulation.judging import checker_activity
 from tests.simulation.judging.checker_book import (
+    CLOSED,
     JOB_ID,
     NOON,
     Book,
@@ -22,8 +23,6 @@ from tests.simulation.judging.checker_book import (
 )
 from tests.simulation.judging.evidence import RunWrite
 from tests.support.jobs import job_with
-
-CLOSED = CalendarUse("days", CalendarRule.NEXT_BUSINESS_DAY)
 
 
 def told(book: Book) -> list[object]:

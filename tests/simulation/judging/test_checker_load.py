@@ -7,6 +7,7 @@ import pytest
 from carillon.domain.policies import Concurrency, Overlap, Rate
 from carillon.domain.run import Run, RunKey, RunStatus
 from tests.simulation.judging.checker_book import (
+    CLOSED,
     GENERATION_ID,
     JOB_ID,
     Book,
@@ -208,13 +209,16 @@ def test_who_has_waited_is_not_skipped_for_an_overlap() -> None:
     only(book.evidence(25), "queue_one", "had waited for its turn")
 
 
-def test_who_waited_on_a_day_that_was_closed_has_its_turn_in_the_run_it_was_moved_to() -> None:
+@pytest.mark.parametrize("has_calendar", [True, False])
+def test_who_waited_on_a_day_that_was_closed_has_its_turn_in_the_run_it_was_moved_to(
+    has_calendar: bool,
+) -> None:
     """Its row is gone; where the day is opened again, it comes anew (seed 9989044979)."""
-    book = Book(overlap=Overlap.QUEUE_ONE)
+    book = Book(overlap=Overlap.QUEUE_ONE, calendar=CLOSED if has_calendar else None)
     held(book, 10, 24)
     waits(book, key_of(20), 20)
     row = book.claimed(key_of(20), after(22))
     book.writes.append(RunWrite(after(22.1), "of the closed day", "discard_claim", row, None))
     del book.rows[key_of(20)]
     book.skipped(key_of(20), after(23), "overlap")
-    assert "queue_one" not in dict(found(book.evidence(25)))
+    assert ("queue_one" in dict(found(book.evidence(25)))) is not has_calendar

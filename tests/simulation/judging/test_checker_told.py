@@ -1,10 +1,8 @@
 """Callbacks and events: each end is told of, and nothing else."""
 
-from carillon.domain.calendar import CalendarUse
 from carillon.domain.events import EventType
 from carillon.domain.targets import TaskTarget
-from carillon.schedules import CalendarRule
-from tests.simulation.judging.checker_book import Book, found, key_of, only
+from tests.simulation.judging.checker_book import CLOSED, Book, found, key_of, only
 
 TELL = TaskTarget(name="tell")
 EVENTS = tuple(EventType)
@@ -25,8 +23,7 @@ def test_each_end_that_a_job_wants_to_hear_of_has_a_callback() -> None:
 
 def test_what_was_moved_to_before_its_job_is_told_of_once_it_has_come() -> None:
     """Seed 9979051520: the world ended while the callback waited for a permit."""
-    use = CalendarUse(name="closed", rule=CalendarRule.PREVIOUS_BUSINESS_DAY)
-    book = Book(on_success=TELL, calendar=use)
+    book = Book(on_success=TELL, calendar=CLOSED)
     book.ran(key_of(-60), 20)
     told = [rule for rule, _ in found(book.evidence(15))]
     assert "callback" not in told
