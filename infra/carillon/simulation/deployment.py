@@ -74,7 +74,7 @@ class Options:
     chunks: bool = False
     records: bool = False
     """Of jobs' changes and former generations, as deployments put them: worlds without chunks only
-    take more steps by them."""
+    take more steps by them, since each job's row has its last change in any case."""
 
 
 class Deployment:

@@ -2,12 +2,15 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 
 from carillon.clock import SeededEntropy
 from carillon.domain.activity.results import Result
+from carillon.domain.changes.of_jobs import job_change
 from carillon.domain.chunks.message import Order
+from carillon.domain.job import Job
 from carillon.domain.message import Message
 from carillon.domain.wheel.delaying import check_delays, whole_delay
 from carillon.errors import QueueUnavailableError
@@ -310,11 +313,21 @@ class SimulatedQueue:
         return True
 
 
+class _JobRows(MemoryJobStore):
+    """Each row has the change that made it, as `RecordedJobs` puts it, in worlds without records
+    too: a job that was changed in its pause is told by that."""
+
+    def _put(self, row: Job, over: Job | None) -> None:
+        if over is None or over.revision != row.revision:
+            row = replace(row, last_change=job_change(over, row))
+        super()._put(row, over)
+
+
 class MemoryRows:
     """The stores whose rows a deployment has, in memory, by the names of the ports."""
 
     def __init__(self, page_size: int) -> None:
-        self.jobs = MemoryJobStore()
+        self.jobs = _JobRows()
         self.calendars = MemoryVersionedRows(CALENDARS)
         self.wheel = MemoryWheelStore(page_size)
         self.runs = MemoryRunStore()

@@ -236,7 +236,7 @@ def _was_left_to_another(
         if row.key.fire_at <= other.key.fire_at
         for write in known.writes.get(other.key, ())
     )
-    return by_at < came_at and any(at <= until and at < came_at for at in covering)
+    return by_at < came_at and any(at <= min(until, came_at) for at in covering)
 
 
 def _is_far_back(known: Known, indexed: Indexed, at: datetime) -> bool:
